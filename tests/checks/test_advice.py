@@ -30,20 +30,13 @@ def _modules() -> list[tuple[set[str], list[ast.Call], set[object]]]:
 
 
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
-    """Of each finding that names its advice, each call of `advice` and each `NodeFault`: the files of the folder's
-    families, the name, and its words."""
+    """Of each finding that names its advice and each call of `advice`: the files of the folder's families, the name, and
+    its words."""
     for families, calls, _ in _modules():
         for call in calls:
-            named = {word.arg: word.value for word in call.keywords}
-            if isinstance(call.func, ast.Name) and call.func.id == "NodeFault":
-                name = named["advice"] if "advice" in named else call.args[3]
-                given = named.get("words", ast.Dict([], []))
-                assert isinstance(name, ast.Constant)
-                assert isinstance(given, ast.Dict)
-                words = {ast.literal_eval(key) for key in given.keys if key is not None}
-            elif isinstance(call.func, ast.Attribute) and call.func.attr == "advice":
-                name, words = call.args[0], set(named)
-                if not isinstance(name, ast.Constant):  # the one place that tells a NodeFault
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "advice":
+                name, words = call.args[0], {word.arg for word in call.keywords if word.arg is not None}
+                if not isinstance(name, ast.Constant):  # `finding` itself, which is given a name
                     continue
             elif isinstance(call.func, ast.Attribute) and call.func.attr in FINDINGS and len(call.args) > 1:
                 named_by = call.args[-2]

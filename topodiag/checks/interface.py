@@ -87,7 +87,7 @@ class FindingParts(TypedDict):
     severity: NotRequired[Severity]
     expected: NotRequired[str]
     fix: NotRequired[Sequence[str]]
-    cost: NotRequired[Cost | None]
+    cost: NotRequired[Cost | str | None]
     evidence: NotRequired[Iterable[Origin | HasOrigin | None]]
     coverage: NotRequired[Coverage | None]
     confidence: NotRequired[Confidence]
@@ -183,17 +183,17 @@ class Check(ABC, Generic[J]):
         """A finding with the advice of this name, or with one of its own."""
         advice = self.advice(named) if isinstance(named, str) else named
         shown, less = list(parts.get("evidence", ())), 0 if parts.get("sure", True) else 1
-        evidence = _origins(shown)
+        evidence, cost = _origins(shown), parts.get("cost") or advice.cost
         text = next((getattr(item, "text", "") for item in shown if item is not None), "")
         return Finding(
             id=self.id,
             severity=parts.get("severity", Severity(advice.severity - less)),
             message=message,
             observed=parts.get("observed") or quoted(text or (evidence[0].text if evidence else ""), MAX_OBSERVED),
-            expected=parts.get("expected", advice.expected),
-            fix=tuple(parts.get("fix", advice.fix)),
+            expected=parts.get("expected") or advice.expected,
+            fix=tuple(parts.get("fix") or advice.fix),
             where=where,
-            cost=parts.get("cost") or advice.cost,
+            cost=Cost(text=cost) if isinstance(cost, str) else cost,
             evidence=evidence,
             coverage=parts.get("coverage"),
             confidence=parts.get("confidence", Confidence(advice.confidence - less)),

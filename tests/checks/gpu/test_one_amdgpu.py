@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import nodes
-from topodiag.checks.gpu.xid import amd_troubles
+from topodiag.checks.gpu.xid import XidInLog, amd_troubles
 from topodiag.checks.host.settings import HostSettings
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.reader import read_node
@@ -24,13 +24,13 @@ def journal(*messages: str) -> Node:
 
 
 def test_a_timeout_is_of_the_gpu_that_is_reset_next() -> None:
-    (fault,) = amd_troubles(journal(TIMEOUT, RESET))
+    (fault,) = amd_troubles(XidInLog(), journal(TIMEOUT, RESET))
     assert fault.message == "The GPU at 0000:4a:00.0: a queue of the GPU timed out at Mar 04 05:06:07"
     assert [origin.line for origin in fault.evidence] == [1, 2]
 
 
 def test_a_timeout_after_a_reset_is_of_a_gpu_that_nobody_names() -> None:
-    assert [fault.gpus for fault in amd_troubles(journal(RESET, TIMEOUT))] == [("0000:4a:00.0",), ()]
+    assert [fault.where.gpus for fault in amd_troubles(XidInLog(), journal(RESET, TIMEOUT))] == [("0000:4a:00.0",), ()]
 
 
 @pytest.mark.parametrize(("more", "found"), [((RESET,), False), ((RESET, OTHER), True)])

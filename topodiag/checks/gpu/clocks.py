@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
+from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Coverage, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_runs, grouped, in_mhz, in_w
@@ -37,7 +38,7 @@ MIN_SIBLINGS = 2
 """Busy peers that show what the clock of a GPU would be."""
 
 
-class ClocksHeldDown(FaultCheck, id="GPU004", unless=no_gpu):
+class ClocksHeldDown(NodeCheck, id="GPU004", unless=no_gpu):
     """GPU004: a GPU's clocks are held down
 
     What it finds
@@ -83,7 +84,29 @@ class ClocksHeldDown(FaultCheck, id="GPU004", unless=no_gpu):
         held = grouped((reason, gpu) for reason, gpu in reasons if reason is not None)
         if not held and not seen:
             return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
-        return self.any_fault(judged, (_clock_hold(*reason, gpus) for reason, gpus in held.items()), coverage)
+        return self.any_of(judged, (self._clock_hold(judged, *reason, gpus) for reason, gpus in held.items()), coverage)
+
+    def _clock_hold(self, node: Node, what: str, kind: str, severity: Severity, gpus: Sequence[Gpu]) -> Finding:
+        """GPUs whose clocks one thing holds down."""
+        clocks = [
+            f"{gpu.label} {gpu.sm_clock_mhz.value} of {in_mhz(gpu.max_sm_clock_mhz.get(0))}"
+            for gpu in gpus
+            if gpu.sm_clock_mhz.known and gpu.max_sm_clock_mhz.known
+        ]
+        names = ", ".join(dict.fromkeys(name for gpu in gpus for name in gpu.throttle.get(()) if name != "gpu_idle"))
+        words = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
+        of_power = (gpu.power_limit_w for gpu in gpus) if kind == "limited" else ()
+        labels = tuple(gpu.label for gpu in gpus)
+        return self.finding(
+            self.where(node, gpus=labels),
+            "clocks",
+            f"{fold_runs(labels)}: clocks are held down, {what}",
+            severity=severity,
+            observed=words or what,
+            fix=tuple(own_data("checks/advice/node_faults")["clocks"][kind]),
+            evidence=(*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))),
+            confidence=Confidence.MEDIUM if kind in ("stuck", "apart", "capped", "limited") else Confidence.HIGH,
+        )
 
 
 def _held_by(gpu: Gpu, seen: Sequence[Gpu], gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
@@ -158,26 +181,3 @@ def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | No
     if not limit or usual is None or len(limits) <= MIN_SIBLINGS or limit >= LIMIT_SHARE * usual:
         return None
     return f"its power limit is {in_w(limit)}, {in_w(usual)} on its peers", "limited", Severity.WARNING
-
-
-def _clock_hold(what: str, kind: str, severity: Severity, gpus: Sequence[Gpu]) -> NodeFault:
-    """GPUs whose clocks one thing holds down."""
-    clocks = [
-        f"{gpu.label} {gpu.sm_clock_mhz.value} of {in_mhz(gpu.max_sm_clock_mhz.get(0))}"
-        for gpu in gpus
-        if gpu.sm_clock_mhz.known and gpu.max_sm_clock_mhz.known
-    ]
-    names = ", ".join(dict.fromkeys(name for gpu in gpus for name in gpu.throttle.get(()) if name != "gpu_idle"))
-    words = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
-    of_power = (gpu.power_limit_w for gpu in gpus) if kind == "limited" else ()
-    labels = tuple(gpu.label for gpu in gpus)
-    return NodeFault(
-        severity,
-        f"{fold_runs(labels)}: clocks are held down, {what}",
-        words or what,
-        "clocks",
-        (*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))),
-        Confidence.MEDIUM if kind in ("stuck", "apart", "capped", "limited") else Confidence.HIGH,
-        gpus=labels,
-        fix=tuple(own_data("checks/advice/node_faults")["clocks"][kind]),
-    )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.node.kernel_events import (
-    FaultCheck,
-    NodeFault,
     XidGroup,
     capital,
     log_was_read,
@@ -19,7 +18,7 @@ from topodiag.checks.shared.node.kernel_events import (
     xid_groups,
 )
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Coverage, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.own_data import own_data
@@ -40,7 +39,7 @@ Sign = tuple[Severity, str, Origin | None, str]
 SINCE_RESET = "no error since the last reset: whether a repair waits is not in the evidence"
 
 
-class GpuMemory(FaultCheck, id="GPU002", unless=no_gpu):
+class GpuMemory(NodeCheck, id="GPU002", unless=no_gpu):
     """GPU002: GPU memory has uncorrectable errors, or waits for a repair
 
     What it finds
@@ -87,7 +86,7 @@ class GpuMemory(FaultCheck, id="GPU002", unless=no_gpu):
             elif len(counted) < len(judged.gpus):
                 unseen = f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}"
             clean = "" if all(map(_is_counted_since_made, judged.gpus)) else SINCE_RESET
-        return self.any_fault(judged, [_fault(judged, *sign) for sign in signs.items()], coverage, clean, unseen)
+        return self.any_of(judged, [_fault(self, judged, *sign) for sign in signs.items()], coverage, clean, unseen)
 
 
 def _is_counted(gpu: Gpu) -> bool:
@@ -117,18 +116,18 @@ def _of_counters(gpu: Gpu) -> Iterator[Sign]:
             yield Severity[entry.get("severity", "error").upper()], words, counters[0].origin, fix
 
 
-def _fault(node: Node, label: str, signs: Sequence[Sign]) -> NodeFault:
+def _fault(check: NodeCheck, node: Node, label: str, signs: Sequence[Sign]) -> Finding:
     """One GPU whose memory is at fault: the worst sign first."""
     ordered = sorted(signs, key=lambda sign: -sign[0])
     broken = ordered[0][0] is Severity.ERROR
     fix = dict.fromkeys((*(helps for _, _, _, helps in ordered), REPLACE))
-    return NodeFault(
-        ordered[0][0],
-        f"{capital(named(node, label))}: {ordered[0][1]}",
-        "; ".join(dict.fromkeys(words for _, words, _, _ in ordered)),
+    return check.finding(
+        check.where(node, gpus=where_gpus([label])),
         "bad memory",
-        tuple(origin for _, _, origin, _ in ordered),
-        gpus=where_gpus([label]),
+        f"{capital(named(node, label))}: {ordered[0][1]}",
+        severity=ordered[0][0],
+        observed="; ".join(dict.fromkeys(words for _, words, _, _ in ordered)),
         fix=with_bus(node, label, fix),
         cost=LOST if broken else "",
+        evidence=(origin for _, _, origin, _ in ordered),
     )

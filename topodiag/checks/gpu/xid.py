@@ -9,9 +9,8 @@ from functools import cache
 
 import msgspec
 
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.node.kernel_events import (
-    FaultCheck,
-    NodeFault,
     XidGroup,
     capital,
     label_at,
@@ -26,7 +25,7 @@ from topodiag.checks.shared.node.kernel_events import (
 )
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
 from topodiag.model.events import Event
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.own_data import own_data
 from topodiag.words.units import grouped, numbered, plural
@@ -53,7 +52,7 @@ NvlinkUnit = tuple[str, str, str]
 """Severity, unit and verdict of such lines."""
 
 
-class XidInLog(FaultCheck, id="GPU003", unless=no_gpu):
+class XidInLog(NodeCheck, id="GPU003", unless=no_gpu):
     """GPU003: the kernel log holds an Xid or SXid error
 
     What it finds
@@ -94,14 +93,14 @@ class XidInLog(FaultCheck, id="GPU003", unless=no_gpu):
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         all_groups = xid_groups(judged)
         groups = [group for group in all_groups if group.entry is None or group.entry.family not in ELSEWHERE]
-        troubles = [trouble for group in groups for trouble in _of_group(judged, group, groups)]
+        troubles = [trouble for group in groups for trouble in _of_group(self, judged, group, groups)]
         worse = {group.label for group in all_groups if group not in groups}
         troubles = [_as_echo(trouble, worse) for trouble in troubles]
-        troubles += _of_switches(judged)
-        troubles += amd_troubles(judged)
-        troubles += silent_firmware(judged, all_groups)
+        troubles += _of_switches(self, judged)
+        troubles += amd_troubles(self, judged)
+        troubles += silent_firmware(self, judged, all_groups)
         clean = "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid"
-        return self.any_fault(judged, troubles, clean=clean, unknown="" if log_was_read(judged) else no_log(judged))
+        return self.any_of(judged, troubles, clean=clean, unknown="" if log_was_read(judged) else no_log(judged))
 
 
 _STOPPED = "work on this GPU stopped, and every rank of its job waits for it"
@@ -115,30 +114,30 @@ def _at(links: Sequence[int]) -> str:
     return f", {numbered('link', links)}" if links else ""
 
 
-def _as_echo(trouble: NodeFault, worse: set[str]) -> NodeFault:
+def _as_echo(trouble: Finding, worse: set[str]) -> Finding:
     """What a program met on a GPU whose memory or bus failed follows from that."""
-    if trouble.severity is not Severity.INFO or not worse.intersection(trouble.gpus):
+    if trouble.severity is not Severity.INFO or not worse.intersection(trouble.where.gpus):
         return trouble
-    return replace(trouble, cost="it follows from the other Xids of this GPU")
+    return replace(trouble, cost=Cost(text="it follows from the other Xids of this GPU"))
 
 
-def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[NodeFault]:
+def _of_group(check: NodeCheck, node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[Finding]:
     name, where = named(node, group.label), where_gpus([group.label])
     origins = tuple(event.origin for event in group.events)
     if group.entry is None:
-        yield NodeFault(
-            Severity.WARNING,
-            f"{capital(name)}: Xid {group.code}, which the catalogue does not hold{times(group.events)}",
-            group.events[-1].text,
+        yield check.finding(
+            check.where(node, gpus=where),
             "xid",
-            origins,
-            Confidence.MEDIUM,
-            gpus=where,
+            f"{capital(name)}: Xid {group.code}, which the catalogue does not hold{times(group.events)}",
+            severity=Severity.WARNING,
+            observed=group.events[-1].text,
             fix=("Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors",),
+            evidence=origins,
+            confidence=Confidence.MEDIUM,
         )
         return
     if 144 <= group.code <= 150:
-        yield from _of_nvlinks(node, group)
+        yield from _of_nvlinks(check, node, group)
         return
     severity, side, words = SEVERITIES.get(group.entry.severity, Severity.WARNING), SIDES[group.entry.side], ""
     if group.entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
@@ -146,17 +145,16 @@ def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterat
         words = f", in {count} programs and on no other GPU"
     links = sorted({link for event in group.events if (link := link_of(event.text)) is not None})
     at = _at(links) if group.entry.family == "nvlink" else ""
-    yield NodeFault(
-        severity,
-        f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){words}{times(group.events)}",
-        group.entry.means,
+    yield check.finding(
+        check.where(node, gpus=where, links=tuple(f"{group.label} link {link}" for link in links) if at else ()),
         "xid",
-        origins,
-        gpus=where,
-        links=tuple(f"{group.label} link {link}" for link in links) if at else (),
+        f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){words}{times(group.events)}",
+        severity=severity,
+        observed=group.entry.means,
         expected=_caused_by(side),
         fix=with_bus(node, group.label, group.entry.actions),
         cost=_STOPPED if severity is Severity.ERROR else "",
+        evidence=origins,
     )
 
 
@@ -166,17 +164,17 @@ def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
     return len({pid for pid, _ in group.programs}) if single else 0
 
 
-def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[NodeFault]:
+def _of_nvlinks(check: NodeCheck, node: Node, group: XidGroup) -> Iterator[Finding]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
     units = grouped(
         ((error.severity, error.unit, error.words) if error is not None else ("warning", "", ""), (error, event))
         for error, event in [(nvlink_of(group.code, event.text), event) for event in group.events]
     )
     for unit, lines in units.items():
-        yield _of_unit(node, group, unit, lines)
+        yield _of_unit(check, node, group, unit, lines)
 
 
-def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> NodeFault:
+def _of_unit(check: NodeCheck, node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> Finding:
     assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
     severity, part, words = unit
     if all(error is not None and error.if_again for error, _ in lines) and not _recurs(lines):  # to report if it recurs
@@ -185,17 +183,16 @@ def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[Nvli
     links = sorted({error.link for error, _ in lines if error is not None and error.link is not None})
     events = [event for _, event in lines]
     place = f" {part}, {words}" if part else ""
-    return NodeFault(
-        SEVERITIES[severity],
-        f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){place}{times(events)}",
-        f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
+    return check.finding(
+        check.where(node, gpus=where, links=tuple(f"{group.label} link {link}" for link in links if where)),
         "xid",
-        tuple(event.origin for event in events),
-        gpus=where,
-        links=tuple(f"{group.label} link {link}" for link in links if where),
+        f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){place}{times(events)}",
+        severity=SEVERITIES[severity],
+        observed=f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
         expected=_caused_by(SIDES[group.entry.side]),
         fix=with_bus(node, group.label, group.entry.actions),
         cost="traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
+        evidence=events,
     )
 
 
@@ -209,7 +206,7 @@ def _recurs(lines: Sequence[NvlinkLine]) -> bool:
     return any(len(own) > 1 for own in moments.values())
 
 
-def _of_switches(node: Node) -> Iterator[NodeFault]:
+def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
     own = [event for event in node.events if event.kind == "sxid"]
     numbered_events = grouped(((event.bus_id or "", event.code), event) for event in own if event.code is not None)
     for (bus_id, code), events in numbered_events.items():
@@ -218,17 +215,17 @@ def _of_switches(node: Node) -> Iterator[NodeFault]:
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
-        yield NodeFault(
-            severity,
-            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{at}: SXid {code} ({what}){times(events)}",
-            entry.means if entry is not None else events[-1].text,
+        yield check.finding(
+            check.where(node, links=(bus_id,) if bus_id else ()),
             "sxid",
-            tuple(event.origin for event in events),
-            links=(bus_id,) if bus_id else (),
+            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{at}: SXid {code} ({what}){times(events)}",
+            severity=severity,
+            observed=entry.means if entry is not None else events[-1].text,
             expected=_caused_by(SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"]),
             cost=f"NVLink traffic through {plural(len(links) or 1, 'link')} of the switch stopped"
             if severity is Severity.ERROR
             else "",
+            evidence=events,
         )
 
 
@@ -251,7 +248,7 @@ def _words() -> tuple[_Words, ...]:
     return msgspec.convert(own_data("checks/gpu/amd_events")["trouble"], tuple[_Words, ...])
 
 
-def amd_troubles(node: Node) -> list[NodeFault]:
+def amd_troubles(check: NodeCheck, node: Node) -> list[Finding]:
     """One for each GPU whose driver speaks of trouble."""
     reset: str | None = None
     placed: list[tuple[str, Event]] = []
@@ -260,22 +257,22 @@ def amd_troubles(node: Node) -> list[NodeFault]:
         timed_out = event.bus_id is None and " timeout" in event.text.lower()
         placed.append((label_at(node, reset if timed_out else event.bus_id), event))
         reset = event.bus_id if "reset begin" in event.text.lower() else reset if timed_out else None
-    return [_of_gpu(node, label, own) for label, own in grouped(reversed(placed)).items()]
+    return [_of_gpu(check, node, label, own) for label, own in grouped(reversed(placed)).items()]
 
 
-def _of_gpu(node: Node, label: str, events: list[Event]) -> NodeFault:
+def _of_gpu(check: NodeCheck, node: Node, label: str, events: list[Event]) -> Finding:
     entry = next(entry for entry in _words() if entry.of(events))
     kernel_events, name = entry.of(events), named(node, label)
-    return NodeFault(
-        Severity.ERROR,
-        f"{capital(name)}: {entry.words}{times(kernel_events)}",
-        kernel_events[0].text,
+    return check.finding(
+        check.where(node, gpus=where_gpus([label])),
         "xid",
-        tuple(event.origin for event in events),
-        gpus=where_gpus([label]),
+        f"{capital(name)}: {entry.words}{times(kernel_events)}",
+        severity=Severity.ERROR,
+        observed=kernel_events[0].text,
         expected=_caused_by(entry.side),
         fix=with_bus(node, label, entry.fix),
         cost=_STOPPED,
+        evidence=events,
     )
 
 
@@ -286,7 +283,7 @@ _SAME = frozenset({62, 79, 109, 119, 120, 143})
 """Xids of which such lines are the echo."""
 
 
-def silent_firmware(node: Node, groups: Sequence[XidGroup]) -> list[NodeFault]:
+def silent_firmware(check: NodeCheck, node: Node, groups: Sequence[XidGroup]) -> list[Finding]:
     """The one trouble of such lines, where neither an Xid nor a lost GPU speaks for them."""
     events = [event for event in node.events if event.kind == "gsp"]
     spoken = any(group.code in _SAME for group in groups) or any(event.kind == "gpu-lost" for event in node.events)
@@ -295,13 +292,11 @@ def silent_firmware(node: Node, groups: Sequence[XidGroup]) -> list[NodeFault]:
     label = label_at(node, next((event.bus_id for event in events if event.bus_id is not None), None))
     name = named(node, label)
     return [
-        NodeFault(
-            Severity.ERROR,
-            f"{capital(name)}: its processor (GSP) does not answer the driver{times(events)}",
-            events[0].text,
+        check.finding(
+            check.where(node, gpus=where_gpus([label])),
             "silent firmware",
-            tuple(event.origin for event in events),
-            Confidence.MEDIUM,
-            gpus=where_gpus([label]),
+            f"{capital(name)}: its processor (GSP) does not answer the driver{times(events)}",
+            observed=events[0].text,
+            evidence=events,
         )
     ]

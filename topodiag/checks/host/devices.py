@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import cluster
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
+from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.devices import NVIDIA, PciKind
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.units import plural
@@ -17,7 +18,7 @@ from topodiag.words.units import plural
 IMEX = "nvidia-caps-imex-channels"
 
 
-class DevicesNotGiven(FaultCheck, id="HST002", unless=no_gpu):
+class DevicesNotGiven(NodeCheck, id="HST002", unless=no_gpu):
     """HST002: the container or job sees fewer devices than the host has
 
     What it finds
@@ -59,14 +60,16 @@ class DevicesNotGiven(FaultCheck, id="HST002", unless=no_gpu):
         system = judged.os
         if not system.devices.known and not system.absent_devices.known:
             return self.unknown(judged, "the device nodes are not in the evidence")
-        return self.any_fault(judged, (_verbs(judged), _channel(judged), _memory(judged), _gpus(judged)))
+        return self.any_of(
+            judged, (_verbs(self, judged), _channel(self, judged), _memory(self, judged), _gpus(self, judged))
+        )
 
 
 def _looked_for(node: Node, name: str) -> bool:
     return any(device == name or name.startswith(f"{device}/") for device in node.os.absent_devices.get(frozenset()))
 
 
-def _verbs(node: Node) -> NodeFault | None:
+def _verbs(check: NodeCheck, node: Node) -> Finding | None:
     """RDMA devices of sysfs against their nodes; sysfs shows those of the host in most containers."""
     adapters = [nic for nic in node.nics if nic.rdma_name]
     names = node.os.devices.get(frozenset())
@@ -80,20 +83,26 @@ def _verbs(node: Node) -> NodeFault | None:
     if given:
         few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
         severity, nodes = Severity.INFO if inside else Severity.WARNING, plural(given, "uverbs node")
-        return NodeFault(severity, few, nodes, "few verbs devices", evidence, Confidence.MEDIUM)
+        return check.finding(
+            check.where(node),
+            "few verbs devices",
+            few,
+            severity=severity,
+            observed=nodes,
+            evidence=evidence,
+        )
     what = plural(len(adapters), "RDMA device") if adapters else "RDMA"
-    return NodeFault(
-        Severity.ERROR,
-        f"/dev/infiniband has no uverbs node: {what} cannot be opened here",
-        "no /dev/infiniband/uverbsN",
+    return check.finding(
+        check.where(node, nics=tuple(nic.name for nic in adapters)),
         "no verbs device",
-        evidence,
-        Confidence.HIGH if names else Confidence.MEDIUM,
-        tuple(nic.name for nic in adapters),
+        f"/dev/infiniband has no uverbs node: {what} cannot be opened here",
+        observed="no /dev/infiniband/uverbsN",
+        evidence=evidence,
+        confidence=Confidence.HIGH if names else Confidence.MEDIUM,
     )
 
 
-def _channel(node: Node) -> NodeFault | None:
+def _channel(check: NodeCheck, node: Node) -> Finding | None:
     domain = any(cluster(gpu) for gpu in node.gpus)
     missing = _looked_for(node, IMEX) or any(
         device.startswith(f"{IMEX}/") for device in node.os.absent_devices.get(frozenset())
@@ -101,43 +110,41 @@ def _channel(node: Node) -> NodeFault | None:
     names = node.os.devices.get(frozenset())
     if not missing and (not domain or not names or any(name.startswith(f"{IMEX}/channel") for name in names)):
         return None
-    return NodeFault(
-        Severity.ERROR if missing else Severity.WARNING,
-        "there is no IMEX channel: memory cannot be shared over multi-node NVLink",
-        "no /dev/nvidia-caps-imex-channels/channelN",
+    return check.finding(
+        check.where(node),
         "imex channel",
-        (node.os.absent_devices if missing else node.os.devices,),
-        Confidence.MEDIUM,
+        "there is no IMEX channel: memory cannot be shared over multi-node NVLink",
+        severity=Severity.ERROR if missing else Severity.WARNING,
+        observed="no /dev/nvidia-caps-imex-channels/channelN",
+        evidence=(node.os.absent_devices if missing else node.os.devices,),
     )
 
 
-def _memory(node: Node) -> NodeFault | None:
+def _memory(check: NodeCheck, node: Node) -> Finding | None:
     names = node.os.devices.get(frozenset())
     driver = any(re.fullmatch(r"nvidia[0-9]{1,3}", name) for name in names)
     if not _looked_for(node, "nvidia-uvm") and (not driver or "nvidia-uvm" in names):
         return None
-    return NodeFault(
-        Severity.ERROR,
-        "/dev/nvidia-uvm is missing: no CUDA program starts here",
-        "no /dev/nvidia-uvm",
+    return check.finding(
+        check.where(node),
         "no uvm node",
-        (node.os.devices,),
+        "/dev/nvidia-uvm is missing: no CUDA program starts here",
+        observed="no /dev/nvidia-uvm",
+        evidence=(node.os.devices,),
     )
 
 
-def _gpus(node: Node) -> NodeFault | None:
+def _gpus(check: NodeCheck, node: Node) -> Finding | None:
     """Fewer GPUs than the bus holds, in a container: given on purpose as a rule."""
     if node.os.container.get("none") == "none" or not node.gpus:
         return None
     on_bus = [fn for fn in node.pci.values() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA]
     if len(on_bus) <= len(node.gpus):
         return None
-    return NodeFault(
-        Severity.INFO,
+    return check.finding(
+        check.where(node),
+        check.advice("gpus not given", on_bus=len(on_bus)),
         f"the container sees {len(node.gpus)} of {plural(len(on_bus), 'GPU')} of the host",
-        plural(len(node.gpus), "GPU"),
-        "gpus not given",
-        (node.os.container, node.gpus[0].name),
-        Confidence.MEDIUM,
-        words={"on_bus": len(on_bus)},
+        observed=plural(len(node.gpus), "GPU"),
+        evidence=(node.os.container, node.gpus[0].name),
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, log_was_read, no_gpu, no_log
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
 from topodiag.model.events import Event
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 
 _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
 
 
-class DriverMismatch(FaultCheck, id="HST004"):
+class DriverMismatch(NodeCheck, id="HST004"):
     """HST004: the libraries of the NVIDIA driver are of another version than its kernel module
 
     What it finds
@@ -61,7 +62,7 @@ class DriverMismatch(FaultCheck, id="HST004"):
         loaded = judged.os.driver_version.value
         if not refused and (event is None or (client and loaded == client)):
             return self.clean(judged)
-        return self.any_fault(judged, (_fault(judged, client, module or loaded or "", event, answers=answers),))
+        return self.any_of(judged, (_fault(self, judged, client, module or loaded or "", event, answers=answers),))
 
 
 def _refuses(event: Event) -> bool:
@@ -79,14 +80,15 @@ def _last(events: Sequence[Event]) -> tuple[str, str, Event | None]:
     return client, module, events[at]
 
 
-def _fault(node: Node, client: str, module: str, event: Event | None, *, answers: bool) -> NodeFault:
+def _fault(check: NodeCheck, node: Node, client: str, module: str, event: Event | None, *, answers: bool) -> Finding:
     differ = f"{client} against {module}" if client and module else "their versions differ"
     where = "a process brings other libraries" if answers else "the libraries are others"
-    return NodeFault(
-        Severity.WARNING if answers else Severity.ERROR,
-        f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})",
-        differ,
+    return check.finding(
+        check.where(node),
         "client of the driver",
-        (event.origin if event is not None else None, node.os.nvml_error),
-        Confidence.MEDIUM if answers else Confidence.HIGH,
+        f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})",
+        severity=Severity.WARNING if answers else Severity.ERROR,
+        observed=differ,
+        evidence=(event.origin if event is not None else None, node.os.nvml_error),
+        confidence=Confidence.MEDIUM if answers else Confidence.HIGH,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin, Topic
 from topodiag.words.units import few, in_s, plural
@@ -16,7 +17,7 @@ LEAST_S = 5.0
 _SHOWN = 4
 
 
-class ProbeHangs(FaultCheck, id="HST005"):
+class ProbeHangs(NodeCheck, id="HST005"):
     """HST005: a probe of the node hangs
 
     What it finds
@@ -56,7 +57,7 @@ class ProbeHangs(FaultCheck, id="HST005"):
         late = [gap for gap in judged.not_observed if gap.timed_out_s is not None]
         hung = [gap for gap in late if (gap.timed_out_s or 0.0) >= LEAST_S]
         if hung:
-            return self.any_fault(judged, _faults(judged, hung))
+            return self.any_of(judged, self._faults(judged, hung))
         if late:
             return self.unknown(judged, f"{plural(len(late), 'probe')} had less than {in_s(LEAST_S)} to answer")
         if judged.time.value is None:
@@ -65,29 +66,27 @@ class ProbeHangs(FaultCheck, id="HST005"):
             return self.unknown(judged, "nothing in the evidence asked the driver for its GPUs")
         return self.clean(judged, "every probe ended by itself")
 
+    def _faults(self, node: Node, hung: Sequence[NotObserved]) -> Iterator[Finding]:
+        """One for what nobody else answered for, one for the rest."""
+        gaps = [gap for gap in hung if (gap.of - node.topics if gap.of else not node.topics)]
+        other = [gap for gap in hung if gap not in gaps]
+        if gaps:
+            yield self._fault(node, gaps, "nothing else answered for what they ask", sure=True)
+        if other:
+            yield self._fault(node, other, "other sources answered for the same parts", sure=False)
 
-def _faults(node: Node, hung: Sequence[NotObserved]) -> Iterator[NodeFault]:
-    """One for what nobody else answered for, one for the rest."""
-    gaps = [gap for gap in hung if (gap.of - node.topics if gap.of else not node.topics)]
-    other = [gap for gap in hung if gap not in gaps]
-    if gaps:
-        yield _fault(gaps, Severity.ERROR, Confidence.HIGH, "nothing else answered for what they ask")
-    if other:
-        yield _fault(other, Severity.WARNING, Confidence.MEDIUM, "other sources answered for the same parts")
-
-
-def _fault(hung: Sequence[NotObserved], severity: Severity, confidence: Confidence, beside: str) -> NodeFault:
-    tools = Tally(gap.what.split(" ")[0] for gap in hung)
-    names = [f"{name} ({plural(count, 'call')})" if count > 1 else name for name, count in tools.items()]
-    longest = max(gap.timed_out_s or 0.0 for gap in hung)
-    verb = "hangs" if len(hung) == 1 else "hang"
-    return NodeFault(
-        severity,
-        f"{few(names, _SHOWN)} {verb}: no answer within {in_s(longest)}",
-        observed="; ".join(f"{gap.what}: {gap.why}" for gap in hung[:_SHOWN])
-        + (f"; {plural(len(hung) - _SHOWN, 'more probe')}" if len(hung) > _SHOWN else "")
-        + f"; {beside}",
-        advice="hung probes",
-        evidence=tuple(Origin("manifest.json", text=f"{gap.what}: {gap.why}") for gap in hung),
-        confidence=confidence,
-    )
+    def _fault(self, node: Node, hung: Sequence[NotObserved], beside: str, *, sure: bool) -> Finding:
+        tools = Tally(gap.what.split(" ")[0] for gap in hung)
+        names = [f"{name} ({plural(count, 'call')})" if count > 1 else name for name, count in tools.items()]
+        longest = max(gap.timed_out_s or 0.0 for gap in hung)
+        verb = "hangs" if len(hung) == 1 else "hang"
+        return self.finding(
+            self.where(node),
+            "hung probes",
+            f"{few(names, _SHOWN)} {verb}: no answer within {in_s(longest)}",
+            sure=sure,
+            observed="; ".join(f"{gap.what}: {gap.why}" for gap in hung[:_SHOWN])
+            + (f"; {plural(len(hung) - _SHOWN, 'more probe')}" if len(hung) > _SHOWN else "")
+            + f"; {beside}",
+            evidence=(Origin("manifest.json", text=f"{gap.what}: {gap.why}") for gap in hung),
+        )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, no_gpu
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
 from topodiag.words.units import spell_bytes
@@ -28,7 +29,7 @@ MIN_OPEN_FILES = 4096
 socket for each peer and channel."""
 
 
-class HostLimits(FaultCheck, id="HST001", unless=no_gpu):
+class HostLimits(NodeCheck, id="HST001", unless=no_gpu):
     """HST001: a limit of the host or the container breaks NCCL
 
     What it finds
@@ -64,25 +65,26 @@ class HostLimits(FaultCheck, id="HST001", unless=no_gpu):
         seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
         if not seen:
             return self.unknown(judged, "no limit is in the evidence")
-        answer = self.any_fault(judged, (_memlock(judged), _shm(judged), _files(judged)))
+        answer = self.any_of(judged, (_memlock(self, judged), _shm(self, judged), _files(self, judged)))
         if not answer.findings and not (system.memlock_bytes.known and system.shm_bytes.known):
             missing = "the size of /dev/shm" if system.memlock_bytes.known else "the limit of locked memory"
             return self.unknown(judged, f"{missing} is not in the evidence")
         return answer
 
 
-def _memlock(node: Node) -> NodeFault | None:
+def _memlock(check: NodeCheck, node: Node) -> Finding | None:
     value = node.os.memlock_bytes.value
     if value is None or value < 0 or value >= MIN_MEMLOCK or not _may_use_rdma(node):
         return None
     inside = node.os.container.get("none") != "none"
-    return NodeFault(
-        Severity.ERROR if inside else Severity.WARNING,
-        f"locked memory is limited to {spell_bytes(value)}: RDMA cannot register its buffers",
-        spell_bytes(value),
+    return check.finding(
+        check.where(node),
         "memlock",
-        (node.os.memlock_bytes,),
-        Confidence.HIGH if inside else Confidence.MEDIUM,
+        f"locked memory is limited to {spell_bytes(value)}: RDMA cannot register its buffers",
+        severity=Severity.ERROR if inside else Severity.WARNING,
+        observed=spell_bytes(value),
+        evidence=(node.os.memlock_bytes,),
+        confidence=Confidence.HIGH if inside else Confidence.MEDIUM,
     )
 
 
@@ -90,42 +92,38 @@ def _may_use_rdma(node: Node) -> bool:
     return any(nic.rdma_name for nic in node.nics) or Topic.RDMA_DEVICES not in node.topics
 
 
-def _shm(node: Node) -> NodeFault | None:
+def _shm(check: NodeCheck, node: Node) -> Finding | None:
     total, free = node.os.shm_bytes.value, node.os.shm_free_bytes.value
     if len(node.gpus) == 1 and total is not None and total >= 64 * MIB:
         return None  # one rank has nobody to share memory with
     if total is not None and total < USUAL_SHM:
-        return NodeFault(
-            Severity.ERROR if total < MIN_SHM else Severity.WARNING,
-            f"shared memory (/dev/shm) holds {spell_bytes(total)}: too little for the ranks of one node",
-            spell_bytes(total),
+        return check.finding(
+            check.where(node),
             "shm",
-            (node.os.shm_bytes,),
-            Confidence.HIGH,
+            f"shared memory (/dev/shm) holds {spell_bytes(total)}: too little for the ranks of one node",
+            severity=Severity.ERROR if total < MIN_SHM else Severity.WARNING,
+            observed=spell_bytes(total),
+            evidence=(node.os.shm_bytes,),
         )
     if free is not None and free < MIN_FREE_SHM:
-        return NodeFault(
-            Severity.ERROR,
+        return check.finding(
+            check.where(node),
+            check.advice("shm full", MIN_SHM=spell_bytes(MIN_SHM)),
             f"shared memory (/dev/shm) is full: {spell_bytes(free)} are free",
-            f"{spell_bytes(free)} free",
-            "shm full",
-            (node.os.shm_free_bytes,),
-            Confidence.HIGH,
-            words={"MIN_SHM": spell_bytes(MIN_SHM)},
+            observed=f"{spell_bytes(free)} free",
+            evidence=(node.os.shm_free_bytes,),
         )
     return None
 
 
-def _files(node: Node) -> NodeFault | None:
+def _files(check: NodeCheck, node: Node) -> Finding | None:
     value = node.os.open_files.value
     if value is None or value < 0 or value >= MIN_OPEN_FILES:
         return None
-    return NodeFault(
-        Severity.WARNING,
+    return check.finding(
+        check.where(node),
+        check.advice("files", MIN_OPEN_FILES=MIN_OPEN_FILES),
         f"no process may open more than {value} files: large jobs need more sockets",
-        f"hard limit {value}",
-        "files",
-        (node.os.open_files,),
-        Confidence.MEDIUM,
-        words={"MIN_OPEN_FILES": MIN_OPEN_FILES},
+        observed=f"hard limit {value}",
+        evidence=(node.os.open_files,),
     )

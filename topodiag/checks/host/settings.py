@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.kernel_events import OF_GPUS, FaultCheck, NodeFault, no_gpu
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import OF_GPUS, no_gpu
 from topodiag.model.events import Event
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import IOMMU_UNITS
 
@@ -19,7 +20,7 @@ _ON = frozenset({"intel_iommu=on", "amd_iommu=on"})
 _PASSES = frozenset({"iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"})
 
 
-class HostSettings(FaultCheck, id="HST003", unless=no_gpu):
+class HostSettings(NodeCheck, id="HST003", unless=no_gpu):
     """HST003: a setting of the host costs time or bandwidth
 
     What it finds
@@ -65,8 +66,8 @@ class HostSettings(FaultCheck, id="HST003", unless=no_gpu):
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
             return self.unknown(judged, "none of these settings is in the evidence")
-        translation = None if _has_no_peers(judged) else _iommu(judged)
-        answer = self.any_fault(judged, (_balancing(judged), _governor(judged), translation))
+        translation = None if _has_no_peers(judged) else _iommu(self, judged)
+        answer = self.any_of(judged, (_balancing(self, judged), _governor(self, judged), translation))
         untold = "" if answer.findings else _untold(judged)
         if untold:
             return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
@@ -88,33 +89,34 @@ def _untold(node: Node) -> str:
     return ", ".join(what for what, known in known.items() if not known)
 
 
-def _balancing(node: Node) -> NodeFault | None:
+def _balancing(check: NodeCheck, node: Node) -> Finding | None:
     if not node.os.numa_balancing.value:
         return None
     grace = node.cpu.arch.get("") in ("aarch64", "arm64") and any(gpu.c2c.value for gpu in node.gpus)
-    return NodeFault(
-        Severity.WARNING if grace else Severity.INFO,
-        "automatic NUMA balancing is on",
-        "kernel.numa_balancing is 1",
+    return check.finding(
+        check.where(node),
         "balancing",
-        (node.os.numa_balancing,),
+        "automatic NUMA balancing is on",
+        severity=Severity.WARNING if grace else Severity.INFO,
+        observed="kernel.numa_balancing is 1",
+        evidence=(node.os.numa_balancing,),
     )
 
 
-def _governor(node: Node) -> NodeFault | None:
+def _governor(check: NodeCheck, node: Node) -> Finding | None:
     governor = node.os.governor.get("performance")
     if governor not in SLOW_GOVERNORS or node.is_vm:
         return None
     driver = node.os.frequency_driver.value
     managed = driver is None or driver in MANAGED
     below = f" with {driver}" if driver else ""
-    return NodeFault(
-        Severity.INFO if managed else Severity.WARNING,
-        f"the CPU governor is {governor}{below}",
-        f"scaling_governor {governor}",
+    return check.finding(
+        check.where(node),
         "governor",
-        (node.os.governor, node.os.frequency_driver),
-        Confidence.MEDIUM,
+        f"the CPU governor is {governor}{below}",
+        severity=Severity.INFO if managed else Severity.WARNING,
+        observed=f"scaling_governor {governor}",
+        evidence=(node.os.governor, node.os.frequency_driver),
     )
 
 
@@ -124,7 +126,7 @@ def _has_no_peers(node: Node) -> bool:
     return len(bus_ids - {None}) == 1 and not any(nic.rdma_name or nic.smi_label for nic in node.nics)
 
 
-def _iommu(node: Node) -> NodeFault | None:
+def _iommu(check: NodeCheck, node: Node) -> Finding | None:
     """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
     if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
         return None
@@ -136,15 +138,16 @@ def _iommu(node: Node) -> NodeFault | None:
     if not words or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
         return None  # Arm servers translate by design
     only_units = shown is units and not asked  # what the kernel was built for may still let them pass
-    return NodeFault(
-        Severity.INFO if only_units else Severity.WARNING,
+    return check.finding(
+        check.where(node),
+        "iommu",
         "the IOMMU is on, and the kernel command line does not make it pass: it may translate what GPUs send each other"
         if only_units
         else "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
-        words,
-        "iommu",
-        (shown.origin if shown is not None else None, node.os.cmdline if asked else None),
-        Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
+        severity=Severity.INFO if only_units else Severity.WARNING,
+        observed=words,
+        evidence=(shown.origin if shown is not None else None, node.os.cmdline if asked else None),
+        confidence=Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
     )
 
 

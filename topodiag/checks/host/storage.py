@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault, lasted_s, log_was_read, no_log
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
 from topodiag.model.events import Event
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.units import few, in_s, plural
 
@@ -22,7 +23,7 @@ _DISKS = ("kernel.disk_error", "kernel.file_system_error")
 _SHOWN = 4
 
 
-class StorageStalls(FaultCheck, id="HST006"):
+class StorageStalls(NodeCheck, id="HST006"):
     """HST006: storage does not answer, or processes wait in the kernel
 
     What it finds
@@ -62,16 +63,16 @@ class StorageStalls(FaultCheck, id="HST006"):
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         events = [event for event in judged.events if event.kind == "storage" and "name" in event.fields]
         tasks = [event for event in judged.events if event.kind == "hung-task"]
-        stalls = [*_servers(events, log_was_read(judged)), _disks(events)]
+        stalls = [*_servers(self, judged, events, log_was_read(judged)), _disks(self, judged, events)]
         named = any(stall is not None and stall.severity is Severity.ERROR for stall in stalls)
         # What is blocked beside storage that does not answer waits for it.
-        answer = self.any_fault(judged, (*stalls, None if named else _blocked(tasks)))
+        answer = self.any_of(judged, (*stalls, None if named else _blocked(self, judged, tasks)))
         if not answer.findings and not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
         return answer
 
 
-def _servers(events: Sequence[Event], whole: bool) -> Iterator[NodeFault]:
+def _servers(check: NodeCheck, node: Node, events: Sequence[Event], whole: bool) -> Iterator[Finding]:
     """Of some lines of a log nobody knows whether the server answered after the last one."""
     for what, (silent, again) in _SERVERS.items():
         outages: dict[str, list[list[Event]]] = defaultdict(list)
@@ -90,46 +91,43 @@ def _servers(events: Sequence[Event], whole: bool) -> Iterator[NodeFault]:
             back = name in answering
             kernel_events = max(several, key=lasted_s) if back else several[-1]
             seconds = lasted_s(kernel_events)
-            yield NodeFault(
-                Severity.INFO if back else Severity.ERROR,
+            yield check.finding(
+                check.where(node),
+                check.advice("servers", named=name),
                 f"{what} {name} {'did not answer for a while' if back else 'does not answer'}",
+                severity=Severity.INFO if back else Severity.ERROR,
                 observed=f"{plural(sum(map(len, several)), 'line')}: {kernel_events[0].text[:160]}"
                 + (f"; it came back after {in_s(seconds)}" if seconds and back else "; it came back" if back else ""),
-                advice="servers",
-                words={"named": name},
-                evidence=tuple(
-                    event.origin for event in (*kernel_events[: _SHOWN - 1], *kernel_events[_SHOWN - 1 :][-1:])
-                ),
+                evidence=(*kernel_events[: _SHOWN - 1], *kernel_events[_SHOWN - 1 :][-1:]),
                 confidence=Confidence.HIGH if back or whole else Confidence.MEDIUM,
             )
 
 
-def _disks(events: Sequence[Event]) -> NodeFault | None:
+def _disks(check: NodeCheck, node: Node, events: Sequence[Event]) -> Finding | None:
     kernel_events: dict[str, Event] = {}
     for event in events:
         if event.signature in _DISKS:
             kernel_events.setdefault(str(event.fields["name"]), event)
     if not kernel_events:
         return None
-    return NodeFault(
-        Severity.ERROR,
+    return check.finding(
+        check.where(node),
+        "disks",
         f"{few(sorted(kernel_events), _SHOWN)}: the kernel reports errors of the disk or its file system",
         observed="; ".join(event.text[:160] for event in list(kernel_events.values())[:_SHOWN]),
-        advice="disks",
-        evidence=tuple(event.origin for event in kernel_events.values()),
+        evidence=kernel_events.values(),
     )
 
 
-def _blocked(tasks: Sequence[Event]) -> NodeFault | None:
+def _blocked(check: NodeCheck, node: Node, tasks: Sequence[Event]) -> Finding | None:
     if not tasks:
         return None
     names = list(dict.fromkeys(str(event.fields["name"]) for event in tasks))
     longest = max(int(event.fields["seconds"]) for event in tasks)
-    return NodeFault(
-        Severity.WARNING,
+    return check.finding(
+        check.where(node),
+        "blocked tasks",
         f"{few(names, _SHOWN)}: blocked in the kernel for {longest} seconds or longer",
         observed=f"{plural(len(tasks), 'line')}: {tasks[0].text[:160]}",
-        advice="blocked tasks",
-        evidence=tuple(event.origin for event in tasks[:_SHOWN]),
-        confidence=Confidence.MEDIUM,
+        evidence=tasks[:_SHOWN],
     )

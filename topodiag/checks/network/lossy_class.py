@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, is_efa
-from topodiag.checks.shared.node.kernel_events import FaultCheck, NodeFault
 from topodiag.checks.shared.node.nic_counters import LIMITS, limit_name
 from topodiag.model.devices import Counters, NetDev, Nic
-from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Counter, Fact, Origin
+from topodiag.model.provenance import Counter
 
 LOSSES = frozenset(name for name, limit in LIMITS.items() if limit.ethernet_only) | {"local_ack_timeout_err"}
 """Counters that grow when RoCE packets are lost on the way."""
@@ -26,7 +25,7 @@ _PAUSES = frozenset(f"{way}_prio{priority}_pause" for way in ("rx", "tx") for pr
 _BYTES = {f"{way}_prio{priority}_bytes": priority for way in ("rx", "tx") for priority in range(8)}
 
 
-class LossyClass(FaultCheck, id="NET009"):
+class LossyClass(NodeCheck, id="NET009"):
     """NET009: RoCE traffic rides a class without flow control
 
     What it finds
@@ -71,8 +70,87 @@ class LossyClass(FaultCheck, id="NET009"):
         sampled = [nic for nic in roce if any(counter.delta is not None for counter in _pauses(judged, nic))]
         if not (net_devs or sampled):
             return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
-        settings = [_by_settings(judged, device) for device in net_devs]
-        return self.any_fault(judged, [*settings, *(_by_counters(judged, nic) for nic in sampled)])
+        settings = [self._by_settings(judged, device) for device in net_devs]
+        return self.any_of(judged, [*settings, *(self._by_counters(judged, nic) for nic in sampled)])
+
+    def _by_settings(self, node: Node, device: NetDev) -> Finding | None:
+        lossless = device.lossless.value or ()
+        if not lossless:
+            trust = f", trust {device.trust.value}" if device.trust.value else ""
+            meant = "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN"
+            return self.finding(
+                self.where(node, nics=(device.name,)),
+                self.advice("lossy", meant=meant),
+                f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
+                observed=f"PFC off on all priorities{trust}",
+                evidence=(device.lossless, device.trust),
+            )
+        wanted = f"flow control is on priority {', '.join(sorted(map(str, set(lossless))))}"
+        classes = {port.traffic_class.value: port.traffic_class for nic in _nics_of(node, device) for port in nic.ports}
+        classes.pop(None, None)
+        setting = next((one for one in node.settings if one.name == "NCCL_IB_TC" and one.value.isdecimal()), None)
+        shown = next(iter(classes.values())) if len(classes) == 1 else setting
+        if shown is None or (isinstance(shown.value, str) and len(shown.value) > 3):
+            return None
+        tclass = int(shown.value or 0)
+        priority = _priority(device, tclass)
+        if priority is not None and priority not in lossless:
+            return self.finding(
+                self.where(node, nics=(device.name,)),
+                self.advice("lossy", meant=wanted),
+                f"{device.name}: traffic class {tclass} uses priority {priority}; {wanted}",
+                observed=f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
+                evidence=(shown, device.lossless),
+                confidence=Confidence.HIGH if device.trust.value == "dscp" else Confidence.MEDIUM,
+            )
+        if priority is None or setting is not None or UNTAGGED in lossless:
+            return None
+        # The global class is for the kernel's queue pairs: those that a GPU drives do not take it.
+        return self.finding(
+            self.where(node, nics=(device.name,)),
+            self.advice("lossy", meant=f"NCCL_IB_TC={tclass} as well"),
+            f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
+            f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
+            severity=Severity.INFO,
+            observed=f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
+            evidence=(shown, device.lossless),
+        )
+
+    def _by_counters(self, node: Node, nic: Nic) -> Finding | None:
+        """Packets are lost between two readings, and no pause frame was sent or received."""
+        pauses = _pauses(node, nic)
+        if not pauses or any(counter.delta != 0 for counter in pauses):
+            return None
+        devices = _interfaces_of(node, nic)
+        places: list[Counters] = [nic.counters, *(port.counters for port in nic.ports)]
+        places += [device.counters for device in devices]
+        grown = [
+            counter
+            for place in places
+            for name, counter in place.items()
+            if limit_name(name) in LOSSES and counter.delta
+        ]
+        if not grown:
+            return None
+        carried = {
+            _BYTES[name]: counter
+            for device in devices
+            for name, counter in device.counters.items()
+            if name in _BYTES and counter.delta
+        }
+        busiest = max(carried.items(), key=lambda pair: pair[1].delta or 0, default=None)
+        rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
+        return self.finding(
+            self.where(node, nics=(nic.name,)),
+            self.advice("lossy", meant="flow control on the priority of the traffic: pause frames instead of loss"),
+            f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
+            observed=", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4]) + "; all pause counters +0",
+            evidence=(
+                *(counter.later for counter in grown[:3]),
+                pauses[0].later,
+                busiest[1].later if busiest else None,
+            ),
+        )
 
 
 def _layers(nic: Nic) -> set[str]:
@@ -92,79 +170,6 @@ def _names(nic: Nic) -> set[str]:
 def _is_infiniband(node: Node, device: NetDev) -> bool:
     layers = set().union(*(_layers(nic) for nic in _nics_of(node, device)))
     return device.kind.value == "infiniband" or "InfiniBand" in layers
-
-
-def _by_settings(node: Node, device: NetDev) -> NodeFault | None:
-    lossless = device.lossless.value or ()
-    if not lossless:
-        return _without_pause(device)
-    wanted = f"flow control is on priority {', '.join(sorted(map(str, set(lossless))))}"
-    classes = {port.traffic_class.value: port.traffic_class for nic in _nics_of(node, device) for port in nic.ports}
-    classes.pop(None, None)
-    setting = next(
-        (setting for setting in node.settings if setting.name == "NCCL_IB_TC" and setting.value.isdecimal()), None
-    )
-    if len(classes) == 1:
-        tclass, shown = next(iter(classes.items()))
-        return _by_global_class(device, tclass or 0, shown, wanted, setting is not None)
-    if setting is not None and len(setting.value) < 4:
-        priority = _priority(device, int(setting.value))
-        if priority is not None and priority not in lossless:
-            return _rides(device, int(setting.value), priority, wanted, (setting.origin, device.lossless))
-    return None
-
-
-def _without_pause(device: NetDev) -> NodeFault:
-    trust = f", trust {device.trust.value}" if device.trust.value else ""
-    return NodeFault(
-        Severity.WARNING,
-        f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
-        f"PFC off on all priorities{trust}",
-        "lossy",
-        (device.lossless, device.trust),
-        Confidence.MEDIUM,
-        (device.name,),
-        words={"meant": "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN"},
-    )
-
-
-def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str, has_setting: bool) -> NodeFault | None:
-    """What the device's global traffic class does to the kernel's queue pairs, and to those that a GPU drives, which
-    do not take it."""
-    lossless = device.lossless.value or ()
-    priority = _priority(device, tclass)
-    if priority is None:
-        return None
-    if priority not in lossless:
-        return _rides(device, tclass, priority, wanted, (shown, device.lossless))
-    if has_setting or UNTAGGED in lossless:
-        return None
-    return NodeFault(
-        Severity.INFO,
-        f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
-        f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
-        f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
-        "lossy",
-        (shown, device.lossless),
-        Confidence.MEDIUM,
-        (device.name,),
-        words={"meant": f"NCCL_IB_TC={tclass} as well"},
-    )
-
-
-def _rides(
-    device: NetDev, tclass: int, priority: int, wanted: str, evidence: tuple[Fact[Any] | Origin | None, ...]
-) -> NodeFault:
-    return NodeFault(
-        Severity.WARNING,
-        f"{device.name}: traffic class {tclass} uses priority {priority}; {wanted}",
-        f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
-        "lossy",
-        evidence,
-        Confidence.HIGH if device.trust.value == "dscp" else Confidence.MEDIUM,
-        (device.name,),
-        words={"meant": wanted},
-    )
 
 
 def _priority(device: NetDev, tclass: int) -> int | None:
@@ -189,36 +194,3 @@ def _pauses(node: Node, nic: Nic) -> list[Counter]:
     return [
         counter for device in _interfaces_of(node, nic) for name, counter in device.counters.items() if name in _PAUSES
     ]
-
-
-def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
-    """Packets are lost between two readings, and no pause frame was sent or received."""
-    pauses = _pauses(node, nic)
-    if not pauses or any(counter.delta != 0 for counter in pauses):
-        return None
-    devices = _interfaces_of(node, nic)
-    places: list[Counters] = [nic.counters, *(port.counters for port in nic.ports)]
-    places += [device.counters for device in devices]
-    grown = [
-        counter for place in places for name, counter in place.items() if limit_name(name) in LOSSES and counter.delta
-    ]
-    if not grown:
-        return None
-    carried = {
-        _BYTES[name]: counter
-        for device in devices
-        for name, counter in device.counters.items()
-        if name in _BYTES and counter.delta
-    }
-    busiest = max(carried.items(), key=lambda pair: pair[1].delta or 0, default=None)
-    rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
-    return NodeFault(
-        Severity.WARNING,
-        f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
-        ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4]) + "; all pause counters +0",
-        "lossy",
-        (*(counter.later for counter in grown[:3]), pauses[0].later, busiest[1].later if busiest else None),
-        Confidence.MEDIUM,
-        (nic.name,),
-        words={"meant": "flow control on the priority of the traffic: pause frames instead of loss"},
-    )

@@ -103,7 +103,7 @@ class RdmaErrors(JobCheck, id="NET008"):
             self.where([host] if host else [], nics=list(devices)),
             "gids changed",
             f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
-            evidence=list(devices.values()),
+            evidence=devices.values(),
         )
 
     def _pair(self, errno: str, events: Sequence[Event]) -> Finding:

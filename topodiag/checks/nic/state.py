@@ -272,7 +272,7 @@ class NicPortDown(NodeCheck, id="NIC001"):
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
             fix=own_data("checks/advice/node_faults")["port"][kind],
             cost=_loss(node, bad, ports),
-            evidence=list(_shown(node, bad)),
+            evidence=_shown(node, bad),
             confidence=Confidence.MEDIUM if ethernet_only else Confidence.HIGH,
         )
 

@@ -145,7 +145,7 @@ class SlowNvlinks(NodeCheck, id="NVL002"):
             sure=certain,
             observed=f"{in_gbs(rate)} line rate per direction",
             cost=Cost(lost or None, share, text),
-            evidence=list(dict.fromkeys(link.gbs for link in members)),
+            evidence=dict.fromkeys(link.gbs for link in members),
         )
 
 

@@ -149,7 +149,7 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             " peer-to-peer",
             observed=f"P2P is disabled between connected GPUs, {plural(len(refused), 'pair')}",
             cost=Cost(text=DETOUR),
-            evidence=list(refused.values()),
+            evidence=refused.values(),
         )
 
     def _by_connections(

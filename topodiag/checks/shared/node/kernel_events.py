@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
-from typing import Any
+from collections.abc import Collection, Iterable
 
-from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.hardware.xids import Xid, process_of, xid
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.events import Event, Trust
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin, Topic
+from topodiag.model.provenance import Topic
 from topodiag.words.units import in_s, plural
 
 EPOCH_S = 1e9
@@ -141,55 +137,3 @@ def times(events: Collection[Event]) -> str:
     if events and not any(event.trust is Trust.PROGRAM for event in events):
         at = ", time not reported"
     return often + at
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFault:
-    """One limit that is too small, one kind of device that is not given, one setting that costs, one part at fault."""
-
-    severity: Severity
-    message: str
-    observed: str
-    advice: str
-    """Its name in `checks/advice/`; "" where `expected`, `fix` and `cost` say all."""
-    evidence: tuple[Fact[Any] | Origin | None, ...]
-    confidence: Confidence = Confidence.HIGH
-    nics: tuple[str, ...] = ()
-    words: Mapping[str, object] = field(default_factory=dict)
-    """What the advice asks for."""
-    gpus: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    expected: str = ""
-    fix: tuple[str, ...] = ()
-    cost: str = ""
-
-
-class FaultCheck(NodeCheck):
-    """A check that finds any number of such faults on one node."""
-
-    def any_fault(
-        self,
-        judged: Node,
-        faults: Iterable[NodeFault | None],
-        coverage: Coverage | None = None,
-        clean: str = "",
-        unknown: str = "",
-    ) -> Outcome:
-        """The findings of those that are there; unknown or clean for these reasons where none is."""
-        findings = [self._finding(judged, fault) for fault in faults if fault is not None]
-        return self.any_of(judged, findings, coverage, clean, unknown)
-
-    def _finding(self, node: Node, fault: NodeFault) -> Finding:
-        advice = self.advice(fault.advice, **fault.words) if fault.advice else Advice()
-        return self.finding(
-            self.where(node, gpus=fault.gpus, nics=fault.nics, links=fault.links),
-            advice,
-            fault.message,
-            severity=fault.severity,
-            observed=fault.observed,
-            expected=fault.expected or advice.expected,
-            fix=fault.fix or advice.fix,
-            cost=Cost(text=fault.cost) if fault.cost else None,
-            evidence=fault.evidence,
-            confidence=fault.confidence,
-        )
