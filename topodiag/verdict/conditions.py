@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.checks.shared.node.kernel_events import lasted_s
+from topodiag.checks.shared.node.kernel import lasted_s
 from topodiag.lazy import regex
 from topodiag.model.clock_text import booted, is_wall
 from topodiag.model.finding import Finding, Severity

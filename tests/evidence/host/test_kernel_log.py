@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises
 from tests.tables import examples
-from topodiag.checks.shared.node.kernel_events import when
+from topodiag.checks.shared.node.kernel import when
 from topodiag.evidence.assemble import distinct_events
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.kernel_log import MAX_EVENTS, KernelLog

@@ -8,9 +8,8 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.bench_text import measured, size_text, title
 from topodiag.lazy import dataclass
-from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
+from topodiag.model.bench import SLOW_PLACEMENT, Benchmark, BenchRun
 from topodiag.model.finding import Cost, Finding, Outcome
-from topodiag.model.provenance import Origin
 from topodiag.words.units import grouped, in_gbs, percent
 
 LEAST_RUNS = 3
@@ -95,7 +94,7 @@ class PlacementsApart(BenchCheck, id="BEN005"):
             f" than the best run; none of the {fast} runs without it is",
             observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
-            evidence=(*counted.origins, fastest.run),
+            evidence=(*counted.runs, fastest.run),
         )
 
 
@@ -107,7 +106,7 @@ class SlowNode:
     slow: int
     gbs: tuple[float, ...]
     fast: int
-    origins: tuple[Origin, ...]
+    runs: tuple[BenchRun, ...]
 
 
 def node_of_all_slow(runs: Sequence[_PlacedRun], size: int, limit: float) -> SlowNode | None:
@@ -120,8 +119,8 @@ def node_of_all_slow(runs: Sequence[_PlacedRun], size: int, limit: float) -> Slo
     own = [node for node in shared if sum(node in placed.benchmark.run.hosts for placed in known) == len(slow)]
     if len(own) != 1 or min(len(slow), len(known) - len(slow)) < LEAST_RUNS:
         return None
-    origins = tuple(placed.benchmark.run.origin for placed in slow if placed.benchmark.run.origin is not None)
-    return SlowNode(own[0], len(slow), tuple(placed.gbs[size] for placed in slow), len(known) - len(slow), origins)
+    runs_of = tuple(placed.benchmark.run for placed in slow)
+    return SlowNode(own[0], len(slow), tuple(placed.gbs[size] for placed in slow), len(known) - len(slow), runs_of)
 
 
 def _name(benchmark: Benchmark) -> str:

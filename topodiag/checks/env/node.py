@@ -31,7 +31,7 @@ class NodeSetting:
     name: str
     value: str
     scopes: tuple[str, ...]
-    origins: tuple[Origin, ...]
+    origins: tuple[Origin | None, ...]
 
     @property
     def place(self) -> str:
@@ -47,7 +47,7 @@ def given(node: Node) -> tuple[NodeSetting, ...]:
         NodeSetting(
             *setting,
             tuple(dict.fromkeys(scope for scope, _ in given_at)),
-            tuple(origin for _, origin in given_at if origin is not None),
+            tuple(origin for _, origin in given_at),
         )
         for setting, given_at in places.items()
     )

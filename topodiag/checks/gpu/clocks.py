@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel import no_gpu
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

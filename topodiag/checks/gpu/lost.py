@@ -9,19 +9,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.node.kernel_events import (
-    answers,
-    capital,
-    gpu_at,
-    label_at,
-    log_was_read,
-    named,
-    no_gpu,
-    no_log,
-    times,
-    where_gpus,
-    xid_groups,
-)
+from topodiag.checks.shared.node import kernel
 from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
 from topodiag.lazy import dataclass
@@ -53,7 +41,7 @@ class Loss:
 
     label: str
     signs: tuple[str, ...]
-    evidence: tuple[Origin, ...]
+    evidence: tuple[Origin | None, ...]
     again: bool
     confidence: Confidence = Confidence.HIGH
 
@@ -66,10 +54,9 @@ class MissingGpus:
     expected: int
     why: str
     confidence: Confidence = Confidence.HIGH
-    evidence: tuple[Origin, ...] = ()
 
 
-class GpuLost(NodeCheck, id="GPU001", unless=no_gpu):
+class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
     """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
 
     What it finds
@@ -111,22 +98,22 @@ class GpuLost(NodeCheck, id="GPU001", unless=no_gpu):
         lost = losses(judged)
         short = _short(judged, peers, {loss.label for loss in lost})
         total = len(judged.gpus)
-        seen = sum(answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
+        seen = sum(kernel.answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
         missing = [] if short is None else [self._missing(judged, short)]
         findings = [*(self._lost(judged, loss) for loss in lost), *missing]
         if findings or (seen == total and (seen or Topic.GPUS in judged.topics)):
             return self.any_of(judged, findings, coverage, "" if judged.gpus else "no GPU is in this node")
-        if log_was_read(judged):
+        if kernel.log_was_read(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
         return self.unknown(judged, _unasked(judged, seen, total))
 
     def _lost(self, node: Node, loss: Loss) -> Finding:
         words = "was lost and answers again" if loss.again else "is lost"
         return self.finding(
-            self.where(node, gpus=where_gpus([loss.label])),
+            self.where(node, gpus=kernel.where_gpus([loss.label])),
             "lost and back" if loss.again else "lost",
-            f"{capital(named(node, loss.label))} {words}: {loss.signs[0]}",
+            f"{kernel.named(node, loss.label)} {words}: {loss.signs[0]}",
             severity=Severity.WARNING if loss.again else Severity.ERROR,
             observed="; ".join(loss.signs),
             evidence=loss.evidence,
@@ -140,7 +127,7 @@ class GpuLost(NodeCheck, id="GPU001", unless=no_gpu):
             self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
             f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
             observed=plural(short.seen, "GPU"),
-            evidence=short.evidence,
+            evidence=(node.system, node.gpus[0].name),
             confidence=short.confidence,
         )
 
@@ -155,7 +142,7 @@ def _is_named(node: Node, gpu: Gpu) -> bool:
 def _unasked(node: Node, seen: int, total: int) -> str:
     if total:
         return f"what only a GPU that answers gives was read of {seen} of {plural(total, 'GPU')}"
-    return f"no source in the evidence shows whether the GPUs answer, and {no_log(node)}"
+    return f"no source in the evidence shows whether the GPUs answer, and {kernel.no_log(node)}"
 
 
 def losses(node: Node) -> tuple[Loss, ...]:
@@ -176,8 +163,8 @@ def _loss(node: Node, label: str, logged: Sequence[Sign], standing: Sequence[Sig
     return Loss(
         label,
         tuple(dict.fromkeys(words for words, _ in (*logged, *standing))),
-        tuple(origin for _, origin in (*logged, *standing) if origin is not None),
-        again=not standing and own is not None and answers(own),
+        tuple(origin for _, origin in (*logged, *standing)),
+        again=not standing and own is not None and kernel.answers(own),
         confidence=Confidence.MEDIUM if only_bus else Confidence.HIGH,
     )
 
@@ -195,22 +182,22 @@ def _logged(node: Node) -> dict[str, list[Sign]]:
     """What the kernel log holds of lost GPUs: Xids, and the driver's own sentences. A sentence without a bus id counts
     where the log says nothing else."""
     signs: dict[str, list[Sign]] = defaultdict(list)
-    for group in xid_groups(node, {"lost"}):
+    for group in kernel.xid_groups(node, {"lost"}):
         means = group.entry.name if group.entry is not None else ""
-        sign = f"Xid {group.code} ({means}){times(group.events)}"
+        sign = f"Xid {group.code} ({means}){kernel.times(group.events)}"
         signs[group.label].append((sign, group.events[0].origin))
     for kind, words in (("gpu-lost", "has fallen off the bus"), ("gpu-init", "could not be started by the driver")):
         own = [event for event in node.events if event.kind == kind]
         by_place = grouped((event.bus_id, event) for event in own if event.bus_id is not None)
         for bus_id, events in by_place.items():
-            signs[label_at(node, bus_id)].append((f"it {words}{times(events)}", events[0].origin))
+            signs[kernel.label_at(node, bus_id)].append((f"it {words}{kernel.times(events)}", events[0].origin))
     nameless = next((event for event in node.events if event.kind == "gpu-lost" and event.bus_id is None), None)
     if nameless is not None and not signs:
-        signs[label_at(node, None)].append(("it has fallen off the bus", nameless.origin))
+        signs[kernel.label_at(node, None)].append(("it has fallen off the bus", nameless.origin))
     failed = _not_started(node) if not signs else []
     if failed:
-        words = f"it could not be started by the driver{times(failed)}"
-        signs[label_at(node, None)].append((words, failed[0].origin))
+        words = f"it could not be started by the driver{kernel.times(failed)}"
+        signs[kernel.label_at(node, None)].append((words, failed[0].origin))
     return signs
 
 
@@ -221,7 +208,7 @@ def _not_started(node: Node) -> list[Event]:
         return []
     failed = [event for event in node.events if event.signature == "kernel.gpu_init"]
     minors = [event.fields["gpu"] for event in failed if "gpu" in event.fields]
-    up = {gpu.minor.value for gpu in node.gpus if answers(gpu)}
+    up = {gpu.minor.value for gpu in node.gpus if kernel.answers(gpu)}
     return failed if any(minor not in up for minor in minors) or not (minors or up) else []
 
 
@@ -229,12 +216,12 @@ def _seen_on_bus(node: Node) -> Iterator[tuple[str, Sign]]:
     """GPUs whose config space the PCI tree shows as lost, by label."""
     for bus_id, function in node.pci.items():
         if function.lost.value is not None and _is_gpu(node, function):
-            yield label_at(node, bus_id), (function.lost.value, function.lost.origin)
+            yield kernel.label_at(node, bus_id), (function.lost.value, function.lost.origin)
 
 
 def _is_gpu(node: Node, function: PciDevice) -> bool:
     """A function that does not answer has lost its ids in lspci, and keeps its text: the kernel remembers them."""
-    if gpu_at(node, function.bus_id) is not None:
+    if kernel.gpu_at(node, function.bus_id) is not None:
         return True
     nvidia = function.vendor.get(NVIDIA) == NVIDIA or "nvidia" in function.description.get("").lower()
     return function.is_accelerator or (nvidia and function.kind is PciKind.GPU)
@@ -250,14 +237,14 @@ def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> MissingGpus | N
     here = _on_bus(node) + len(lost - {gpu.label for gpu in node.gpus} - node.pci.keys())
     spec = system_by_product(node.system.value) if node.system.value else None
     if spec is not None and spec.gpus > here and _says_product(node):
-        return MissingGpus(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
+        return MissingGpus(here, spec.gpus, f"as a {spec.name} has")
     if (board := _board_short(node, here)) is not None:
         return board
     alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
     usual = majority(alike)
     if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
         why = f"as {plural(alike[usual], 'other node')} of the same kind have"
-        return MissingGpus(here, usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+        return MissingGpus(here, usual, why, Confidence.MEDIUM)
     return None
 
 
@@ -268,7 +255,7 @@ def _board_short(node: Node, here: int) -> MissingGpus | None:
     if product is None or not product.mesh or here > product.links:
         return None
     why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
-    return MissingGpus(here, product.links + 1, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+    return MissingGpus(here, product.links + 1, why, Confidence.MEDIUM)
 
 
 def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
@@ -283,10 +270,6 @@ def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
 def _on_bus(node: Node) -> int:
     """GPUs by the driver or by the bus, whichever shows more."""
     return max(sum(function.is_accelerator for function in node.pci.values()), len(node.gpus))
-
-
-def _origins(node: Node) -> tuple[Origin, ...]:
-    return tuple(origin for origin in (node.system.origin, node.gpus[0].name.origin) if origin is not None)
 
 
 def _says_product(node: Node) -> bool:

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.node.kernel_events import (
-    XidGroup,
-    capital,
-    log_was_read,
-    named,
-    no_gpu,
-    no_log,
-    times,
-    where_gpus,
-    with_bus,
-    xid_groups,
-)
+from topodiag.checks.shared.node import kernel
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -39,7 +28,7 @@ Sign = tuple[Severity, str, Origin | None, str]
 SINCE_RESET = "no error since the last reset: whether a repair waits is not in the evidence"
 
 
-class GpuMemory(NodeCheck, id="GPU002", unless=no_gpu):
+class GpuMemory(NodeCheck, id="GPU002", unless=kernel.no_gpu):
     """GPU002: GPU memory has uncorrectable errors, or waits for a repair
 
     What it finds
@@ -76,13 +65,13 @@ class GpuMemory(NodeCheck, id="GPU002", unless=no_gpu):
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         counted = [gpu for gpu in judged.gpus if _is_counted(gpu)]
         coverage = Coverage(len(counted), len(judged.gpus), "GPUs with memory counters") if judged.gpus else None
-        logged = [(group.label, _of_xid(group)) for group in xid_groups(judged, {"memory"})]
+        logged = [(group.label, _of_xid(group)) for group in kernel.xid_groups(judged, {"memory"})]
         signs = grouped([*logged, *((gpu.label, sign) for gpu in counted for sign in _of_counters(gpu))])
         clean = "" if counted else "the kernel log shows no memory error"
         unseen = ""
-        if not log_was_read(judged):
+        if not kernel.log_was_read(judged):
             if not counted:
-                unseen = f"no memory counters are in the evidence, and {no_log(judged)}"
+                unseen = f"no memory counters are in the evidence, and {kernel.no_log(judged)}"
             elif len(counted) < len(judged.gpus):
                 unseen = f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}"
             clean = "" if all(map(_is_counted_since_made, judged.gpus)) else SINCE_RESET
@@ -98,10 +87,10 @@ def _is_counted_since_made(gpu: Gpu) -> bool:
     return any(name.startswith(("ecc_aggregate", "remapped_", "retired_")) for name in gpu.counters)
 
 
-def _of_xid(group: XidGroup) -> Sign:
+def _of_xid(group: kernel.XidGroup) -> Sign:
     assert group.entry is not None  # noqa: S101 - a family comes from an entry
     severity = {"error": Severity.ERROR, "warning": Severity.WARNING}.get(group.entry.severity, Severity.INFO)
-    words = f"Xid {group.code} ({group.entry.name}){times(group.events)}: {group.entry.means}"
+    words = f"Xid {group.code} ({group.entry.name}){kernel.times(group.events)}: {group.entry.means}"
     return severity, words, group.events[0].origin, group.entry.actions[0]
 
 
@@ -122,12 +111,12 @@ def _fault(check: NodeCheck, node: Node, label: str, signs: Sequence[Sign]) -> F
     broken = ordered[0][0] is Severity.ERROR
     fix = dict.fromkeys((*(helps for _, _, _, helps in ordered), REPLACE))
     return check.finding(
-        check.where(node, gpus=where_gpus([label])),
+        check.where(node, gpus=kernel.where_gpus([label])),
         "bad memory",
-        f"{capital(named(node, label))}: {ordered[0][1]}",
+        f"{kernel.named(node, label)}: {ordered[0][1]}",
         severity=ordered[0][0],
         observed="; ".join(dict.fromkeys(words for _, words, _, _ in ordered)),
-        fix=with_bus(node, label, fix),
+        fix=kernel.with_bus(node, label, fix),
         cost=LOST if broken else "",
         evidence=(origin for _, _, origin, _ in ordered),
     )

@@ -6,19 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.gpu.lost import LOST_WORDS, losses
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.node.kernel_events import (
-    MASKED,
-    capital,
-    gpu_at,
-    label_at,
-    log_was_read,
-    named,
-    no_gpu,
-    no_log,
-    when,
-    where_gpus,
-    with_bus,
-)
+from topodiag.checks.shared.node import kernel
 from topodiag.hardware.xids import recovery_of
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
@@ -44,7 +32,7 @@ class Request:
     origin: Origin | None
 
 
-class GpuRecovery(NodeCheck, id="GPU005", unless=no_gpu):
+class GpuRecovery(NodeCheck, id="GPU005", unless=kernel.no_gpu):
     """GPU005: a GPU asks for a reset or a reboot
 
     What it finds
@@ -77,19 +65,19 @@ class GpuRecovery(NodeCheck, id="GPU005", unless=no_gpu):
         gpus = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
         coverage = Coverage(len(gpus), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
         findings = [self._report(judged, request) for request in _asked(judged).values()]
-        unseen = f"no source says whether a GPU asks for recovery, and {no_log(judged)}"
-        unseen = "" if gpus or log_was_read(judged) else unseen
+        unseen = f"no source says whether a GPU asks for recovery, and {kernel.no_log(judged)}"
+        unseen = "" if gpus or kernel.log_was_read(judged) else unseen
         return self.any_of(judged, findings, coverage, "" if gpus else "the kernel log shows no Xid 154", unseen)
 
     def _report(self, node: Node, request: Request) -> Finding:
         do = next((words for key, words in ACTIONS.items() if key in request.action), ACTIONS["reset"])
-        fix = (*self.steps("find the gpu" if request.label == MASKED else ""), do, *self.steps("asks again"))
+        fix = (*self.steps("find the gpu" if request.label == kernel.MASKED else ""), do, *self.steps("asks again"))
         return self.finding(
-            self.where(node, gpus=where_gpus([request.label])),
+            self.where(node, gpus=kernel.where_gpus([request.label])),
             "recovery",
-            f"{capital(named(node, request.label))} asks for recovery: {request.action}",
+            f"{kernel.named(node, request.label)} asks for recovery: {request.action}",
             observed=f"{request.source}: {request.action}",
-            fix=with_bus(node, request.label, fix),
+            fix=kernel.with_bus(node, request.label, fix),
             evidence=[request],
         )
 
@@ -98,13 +86,13 @@ def _asked(node: Node) -> dict[str, Request]:
     """What the GPUs ask for now, by label: the driver's word of each, else the log's last, else a refusal."""
     asked = {gpu.label: request for gpu in node.gpus if (request := _asked_by_driver(gpu)) is not None}
     for label, (event, action) in _last_words(node).items():
-        own = gpu_at(node, event.bus_id)
+        own = kernel.gpu_at(node, event.bus_id)
         settled = own is not None and own.recovery_action.known
         if label not in asked and action not in NOTHING and not settled:
-            at = f" at {when(event)}" if when(event) else ""
+            at = f" at {kernel.when(event)}" if kernel.when(event) else ""
             asked[label] = Request(label, action, f"Xid 154{at}", event.origin)
     refusing = _refusing(node)
-    if refusing is not None and (refusing.label != MASKED or not asked):
+    if refusing is not None and (refusing.label != kernel.MASKED or not asked):
         asked.setdefault(refusing.label, refusing)
     for lost in losses(node):
         if not lost.again:  # GPU001 says what helps it, and a reset does not reach it
@@ -127,12 +115,12 @@ def _refusing(node: Node) -> Request | None:
     if node.gpus and all(gpu.recovery_action.known for gpu in node.gpus):
         return None
     event = next((event for event in reversed(node.events) if event.kind == "gpu-reset"), None)
-    own = gpu_at(node, event.bus_id) if event is not None else None
+    own = kernel.gpu_at(node, event.bus_id) if event is not None else None
     if event is None or (own is not None and own.recovery_action.known):
         return None
-    at = f" at {when(event)}" if when(event) else ""
+    at = f" at {kernel.when(event)}" if kernel.when(event) else ""
     source = f"the driver's assertion NV_ERR_RESET_REQUIRED{at}"
-    return Request(label_at(node, event.bus_id), "reset", source, event.origin)
+    return Request(kernel.label_at(node, event.bus_id), "reset", source, event.origin)
 
 
 def _last_words(node: Node) -> dict[str, tuple[Event, str]]:
@@ -141,5 +129,8 @@ def _last_words(node: Node) -> dict[str, tuple[Event, str]]:
     for event in node.events:
         if event.kind == "xid" and event.code == 154:
             pair = recovery_of(event.text)
-            last[label_at(node, event.bus_id)] = (event, pair[1] if pair is not None else "a change that is cut off")
+            last[kernel.label_at(node, event.bus_id)] = (
+                event,
+                pair[1] if pair is not None else "a change that is cut off",
+            )
     return last

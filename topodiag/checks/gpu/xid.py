@@ -10,19 +10,7 @@ from functools import cache
 import msgspec
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.node.kernel_events import (
-    XidGroup,
-    capital,
-    label_at,
-    log_was_read,
-    named,
-    no_gpu,
-    no_log,
-    times,
-    where_gpus,
-    with_bus,
-    xid_groups,
-)
+from topodiag.checks.shared.node import kernel
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -52,7 +40,7 @@ NvlinkUnit = tuple[str, str, str]
 """Severity, unit and verdict of such lines."""
 
 
-class XidInLog(NodeCheck, id="GPU003", unless=no_gpu):
+class XidInLog(NodeCheck, id="GPU003", unless=kernel.no_gpu):
     """GPU003: the kernel log holds an Xid or SXid error
 
     What it finds
@@ -91,7 +79,7 @@ class XidInLog(NodeCheck, id="GPU003", unless=no_gpu):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        all_groups = xid_groups(judged)
+        all_groups = kernel.xid_groups(judged)
         groups = [group for group in all_groups if group.entry is None or group.entry.family not in ELSEWHERE]
         troubles = [trouble for group in groups for trouble in _of_group(self, judged, group, groups)]
         worse = {group.label for group in all_groups if group not in groups}
@@ -100,7 +88,9 @@ class XidInLog(NodeCheck, id="GPU003", unless=no_gpu):
         troubles += amd_troubles(self, judged)
         troubles += silent_firmware(self, judged, all_groups)
         clean = "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid"
-        return self.any_of(judged, troubles, clean=clean, unknown="" if log_was_read(judged) else no_log(judged))
+        return self.any_of(
+            judged, troubles, clean=clean, unknown="" if kernel.log_was_read(judged) else kernel.no_log(judged)
+        )
 
 
 _STOPPED = "work on this GPU stopped, and every rank of its job waits for it"
@@ -121,14 +111,16 @@ def _as_echo(trouble: Finding, worse: set[str]) -> Finding:
     return replace(trouble, cost=Cost(text="it follows from the other Xids of this GPU"))
 
 
-def _of_group(check: NodeCheck, node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[Finding]:
-    name, where = named(node, group.label), where_gpus([group.label])
+def _of_group(
+    check: NodeCheck, node: Node, group: kernel.XidGroup, groups: Sequence[kernel.XidGroup]
+) -> Iterator[Finding]:
+    name, where = kernel.named(node, group.label), kernel.where_gpus([group.label])
     origins = tuple(event.origin for event in group.events)
     if group.entry is None:
         yield check.finding(
             check.where(node, gpus=where),
             "xid",
-            f"{capital(name)}: Xid {group.code}, which the catalogue does not hold{times(group.events)}",
+            f"{name}: Xid {group.code}, which the catalogue does not hold{kernel.times(group.events)}",
             severity=Severity.WARNING,
             observed=group.events[-1].text,
             fix=("Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors",),
@@ -148,23 +140,23 @@ def _of_group(check: NodeCheck, node: Node, group: XidGroup, groups: Sequence[Xi
     yield check.finding(
         check.where(node, gpus=where, links=tuple(f"{group.label} link {link}" for link in links) if at else ()),
         "xid",
-        f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){words}{times(group.events)}",
+        f"{name}{at}: Xid {group.code} ({group.entry.name}){words}{kernel.times(group.events)}",
         severity=severity,
         observed=group.entry.means,
         expected=_caused_by(side),
-        fix=with_bus(node, group.label, group.entry.actions),
+        fix=kernel.with_bus(node, group.label, group.entry.actions),
         cost=_STOPPED if severity is Severity.ERROR else "",
         evidence=origins,
     )
 
 
-def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
+def _programs_on_one_gpu(group: kernel.XidGroup, groups: Sequence[kernel.XidGroup]) -> int:
     """How many programs met this Xid on this GPU, where no other GPU did."""
     single = not any(other.code == group.code and other.label != group.label for other in groups)
     return len({pid for pid, _ in group.programs}) if single else 0
 
 
-def _of_nvlinks(check: NodeCheck, node: Node, group: XidGroup) -> Iterator[Finding]:
+def _of_nvlinks(check: NodeCheck, node: Node, group: kernel.XidGroup) -> Iterator[Finding]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
     units = grouped(
         ((error.severity, error.unit, error.words) if error is not None else ("warning", "", ""), (error, event))
@@ -174,23 +166,25 @@ def _of_nvlinks(check: NodeCheck, node: Node, group: XidGroup) -> Iterator[Findi
         yield _of_unit(check, node, group, unit, lines)
 
 
-def _of_unit(check: NodeCheck, node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> Finding:
+def _of_unit(
+    check: NodeCheck, node: Node, group: kernel.XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]
+) -> Finding:
     assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
     severity, part, words = unit
     if all(error is not None and error.if_again for error, _ in lines) and not _recurs(lines):  # to report if it recurs
         severity = "info"
-    name, where = named(node, group.label), where_gpus([group.label])
+    name, where = kernel.named(node, group.label), kernel.where_gpus([group.label])
     links = sorted({error.link for error, _ in lines if error is not None and error.link is not None})
     events = [event for _, event in lines]
     place = f" {part}, {words}" if part else ""
     return check.finding(
         check.where(node, gpus=where, links=tuple(f"{group.label} link {link}" for link in links if where)),
         "xid",
-        f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){place}{times(events)}",
+        f"{name}{_at(links)}: Xid {group.code} ({group.entry.name}){place}{kernel.times(events)}",
         severity=SEVERITIES[severity],
         observed=f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
         expected=_caused_by(SIDES[group.entry.side]),
-        fix=with_bus(node, group.label, group.entry.actions),
+        fix=kernel.with_bus(node, group.label, group.entry.actions),
         cost="traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
         evidence=events,
     )
@@ -218,7 +212,7 @@ def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
         yield check.finding(
             check.where(node, links=(bus_id,) if bus_id else ()),
             "sxid",
-            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{at}: SXid {code} ({what}){times(events)}",
+            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{at}: SXid {code} ({what}){kernel.times(events)}",
             severity=severity,
             observed=entry.means if entry is not None else events[-1].text,
             expected=_caused_by(SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"]),
@@ -255,22 +249,22 @@ def amd_troubles(check: NodeCheck, node: Node) -> list[Finding]:
     for event in reversed([event for event in node.events if event.kind == "amdgpu"]):
         # A line of a queue's timeout names no GPU: the reset that its handler begins does (amdgpu_job_timedout).
         timed_out = event.bus_id is None and " timeout" in event.text.lower()
-        placed.append((label_at(node, reset if timed_out else event.bus_id), event))
+        placed.append((kernel.label_at(node, reset if timed_out else event.bus_id), event))
         reset = event.bus_id if "reset begin" in event.text.lower() else reset if timed_out else None
     return [_of_gpu(check, node, label, own) for label, own in grouped(reversed(placed)).items()]
 
 
 def _of_gpu(check: NodeCheck, node: Node, label: str, events: list[Event]) -> Finding:
     entry = next(entry for entry in _words() if entry.of(events))
-    kernel_events, name = entry.of(events), named(node, label)
+    kernel_events, name = entry.of(events), kernel.named(node, label)
     return check.finding(
-        check.where(node, gpus=where_gpus([label])),
+        check.where(node, gpus=kernel.where_gpus([label])),
         "xid",
-        f"{capital(name)}: {entry.words}{times(kernel_events)}",
+        f"{name}: {entry.words}{kernel.times(kernel_events)}",
         severity=Severity.ERROR,
         observed=kernel_events[0].text,
         expected=_caused_by(entry.side),
-        fix=with_bus(node, label, entry.fix),
+        fix=kernel.with_bus(node, label, entry.fix),
         cost=_STOPPED,
         evidence=events,
     )
@@ -283,19 +277,19 @@ _SAME = frozenset({62, 79, 109, 119, 120, 143})
 """Xids of which such lines are the echo."""
 
 
-def silent_firmware(check: NodeCheck, node: Node, groups: Sequence[XidGroup]) -> list[Finding]:
+def silent_firmware(check: NodeCheck, node: Node, groups: Sequence[kernel.XidGroup]) -> list[Finding]:
     """The one trouble of such lines, where neither an Xid nor a lost GPU speaks for them."""
     events = [event for event in node.events if event.kind == "gsp"]
     spoken = any(group.code in _SAME for group in groups) or any(event.kind == "gpu-lost" for event in node.events)
     if not events or spoken:
         return []
-    label = label_at(node, next((event.bus_id for event in events if event.bus_id is not None), None))
-    name = named(node, label)
+    label = kernel.label_at(node, next((event.bus_id for event in events if event.bus_id is not None), None))
+    name = kernel.named(node, label)
     return [
         check.finding(
-            check.where(node, gpus=where_gpus([label])),
+            check.where(node, gpus=kernel.where_gpus([label])),
             "silent firmware",
-            f"{capital(name)}: its processor (GSP) does not answer the driver{times(events)}",
+            f"{name}: its processor (GSP) does not answer the driver{kernel.times(events)}",
             observed=events[0].text,
             evidence=events,
         )

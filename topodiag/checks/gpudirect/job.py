@@ -99,7 +99,7 @@ class GdrOffInLog(JobCheck, id="GDR001"):
             observed="neither nvidia_peermem nor nv_peer_mem is loaded",
             fix=self._module_steps(job),
             cost=self._cost(job, None, False),
-            evidence=[origin for host in hosts for origin in asked[host][1] if origin is not None],
+            evidence=[origin for host in hosts for origin in asked[host][1]],
         )
 
     def _module_steps(self, job: Job) -> tuple[str, ...]:

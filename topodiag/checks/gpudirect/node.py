@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, NodeCheck
-from topodiag.checks.shared.devices import (
-    compute_nics,
-    distance,
-    gpu_spec,
-    is_efa,
-    is_up,
-    nvlink_reach,
-    on_c2c,
-    pcie_gbs,
-)
+from topodiag.checks.shared import devices
 from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
@@ -75,7 +66,7 @@ class GdrModuleMissing(NodeCheck, id="GDR001"):
         gpus, nics, why = _parties(judged)
         if why:
             return self.not_applicable(judged, why)
-        nics = tuple(nic for nic in nics if not is_efa(nic))
+        nics = tuple(nic for nic in nics if not devices.is_efa(nic))
         if not nics:
             return self.not_applicable(judged, "EFA registers GPU memory in its own way")
         module, shown = peermem(judged)
@@ -97,7 +88,7 @@ class GdrModuleMissing(NodeCheck, id="GDR001"):
         known = [at for gpu in gpus if (at := _nearest(node, gpu, nics)).kind is not None]
         guessed = is_flat(node) or not known
         useless = len(known) == len(gpus) and not guessed and not any(_direct(at) for at in known)
-        certain, os = not guessed and all(gpu_spec(gpu) is not None for gpu in gpus), node.os
+        certain, os = not guessed and all(devices.gpu_spec(gpu) is not None for gpu in gpus), node.os
         return self.finding(
             self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in nics]),
             "no module",
@@ -164,9 +155,9 @@ class GdrTooFar(NodeCheck, id="GDR002"):
         gpus, nics, why = _parties(judged)
         if why:
             return self.not_applicable(judged, why)
-        if any(on_c2c(gpu) for gpu in judged.gpus):
+        if any(devices.on_c2c(gpu) for gpu in judged.gpus):
             return self.not_applicable(judged, "GPUs and NICs meet over C2C, where NCCL allows GPUDirect RDMA")
-        if all(is_efa(nic) for nic in nics):
+        if all(devices.is_efa(nic) for nic in nics):
             return self.unknown(judged, "the NCCL plug-in for EFA brings its own topology")
         if is_flat(judged):
             return self.unknown(judged, "the PCI tree is virtual: distances in it mean nothing (TOP003)")
@@ -181,7 +172,7 @@ class GdrTooFar(NodeCheck, id="GDR002"):
             if len(known) < len(gpus):
                 return self.unknown(judged, str(coverage), coverage)
             return self.clean(judged, _why_near(nearest, level), coverage)
-        named = [at for at in far if near or gpu_spec(at.gpu) is not None]
+        named = [at for at in far if near or devices.gpu_spec(at.gpu) is not None]
         if not named:
             return self.unknown(judged, "the products are unknown: whether they can do GPUDirect RDMA cannot be told")
         built_so = not near and not any(_beside_a_nic(judged, gpu) for gpu in gpus)
@@ -211,7 +202,7 @@ class GdrTooFar(NodeCheck, id="GDR002"):
             fix=self.steps("another nic", kind=kind.name),
             cost=Cost(text=text),
             evidence=[at.words for at in group],
-            confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if all(devices.gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
 
 
@@ -220,7 +211,7 @@ def _near_and_far(node: Node, known: Sequence[Nearest], level: PathType | None) 
     not bring to a near one either."""
     far = [at for at in known if not _direct(at) and not (level is not None and (at.kind or 0) <= level)]
     near = [at for at in known if at not in far]
-    reached = nvlink_reach(node, [at.gpu for at in near])
+    reached = devices.nvlink_reach(node, [at.gpu for at in near])
     return near, [at for at in far if at.gpu.index not in reached]
 
 
@@ -241,10 +232,10 @@ def _parties(node: Node) -> tuple[tuple[Gpu, ...], tuple[Nic, ...], str]:
         return (), (), "no GPU in the evidence"
     if not gpus:
         return (), (), "these GPUs cannot do GPUDirect RDMA"
-    nics = compute_nics(node)
+    nics = devices.compute_nics(node)
     if not nics:
         return gpus, (), "no RDMA NIC for the job's traffic"
-    nics = tuple(nic for nic in nics if is_up(nic) is not False)
+    nics = tuple(nic for nic in nics if devices.is_up(nic) is not False)
     return gpus, nics, "" if nics else "no RDMA NIC is up"
 
 
@@ -252,14 +243,14 @@ def _can(gpu: Gpu) -> bool:
     """Whether the product can do GPUDirect RDMA: data-centre and professional cards, not GeForce or
     TITAN, nor GB10, whose memory is the host's."""
     name = (gpu.name.value or "").lower()
-    spec = gpu_spec(gpu)
+    spec = devices.gpu_spec(gpu)
     return not any(word in name for word in ("geforce", "titan", "gb10")) and (spec is None or spec.p2p_pcie)
 
 
 def _nearest(node: Node, gpu: Gpu, nics: Sequence[Nic]) -> Nearest:
     best = Nearest(gpu)
     for nic in nics:
-        kind, fact = distance(node, gpu.label, nic.name)
+        kind, fact = devices.distance(node, gpu.label, nic.name)
         if kind is not None and (best.kind is None or kind < best.kind):
             best = Nearest(gpu, nic, kind, fact)
     return best
@@ -269,7 +260,7 @@ def _direct(at: Nearest) -> bool:
     """Whether NCCL uses GPUDirect RDMA at this distance by default; by PXN it is the passing GPU's distance."""
     if at.kind is None:
         return False
-    return at.kind <= GDR_LEVEL or at.kind in (PathType.P2C, PathType.PXN) or on_c2c(at.gpu)
+    return at.kind <= GDR_LEVEL or at.kind in (PathType.P2C, PathType.PXN) or devices.on_c2c(at.gpu)
 
 
 def _level(node: Node) -> PathType | None:
@@ -294,11 +285,11 @@ def _why_near(nearest: list[Nearest], level: PathType | None) -> str:
 
 def _host_cost(node: Node, nics: Sequence[Nic]) -> Cost:
     """What host memory leaves of a NIC: a shared uplink carries each byte twice when both directions are busy."""
-    uplink = pcie_gbs(gpu_spec(node.gpus[0]))
+    uplink = devices.pcie_gbs(devices.gpu_spec(node.gpus[0]))
     rate = max((port.rate_gbps.get(0.0) for nic in nics for port in nic.ports), default=0.0) / 8
     if uplink is None or rate <= 0:
         return Cost(text="every byte passes host memory: up and down the PCIe link that GPU and NIC share")
-    spec = gpu_spec(node.gpus[0])
+    spec = devices.gpu_spec(node.gpus[0])
     left = min(rate, uplink / 2)
     link = f"Gen{spec.pcie_gen} x{spec.pcie_width}" if spec is not None else "PCIe"
     text = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import cluster
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel import no_gpu
 from topodiag.model.devices import NVIDIA, PciKind
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
+from topodiag.checks.shared.node.kernel import log_was_read, no_gpu, no_log
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -6,7 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel import no_gpu
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin, Topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.checks.shared.node.kernel import no_gpu
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic

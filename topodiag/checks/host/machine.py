@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck, advice_of
-from topodiag.checks.shared.node.kernel_events import log_was_read, no_log, times
+from topodiag.checks.shared.node.kernel import log_was_read, no_log, times
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.words.own_data import own_data

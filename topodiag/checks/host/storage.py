@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
+from topodiag.checks.shared.node.kernel import lasted_s, log_was_read, no_log
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node

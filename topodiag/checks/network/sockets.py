@@ -121,7 +121,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
             evidence=[
                 *_tcp_providers(judged)[:2],
                 *settings[:2],
-                *_ports_up(judged, sockets)[:2],
+                *(port.state for several in list(nics_up(judged, sockets).values())[:2] for port in several[:1]),
                 *_socket_places(judged),
             ],
             confidence=cause.confidence,
@@ -236,11 +236,6 @@ def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: 
         )
     unseen = ", and NCCL finds none of them" if _without_rdma(job) else ""
     return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", confidence)
-
-
-def _ports_up(job: Job, sockets: Sequence[str]) -> list[Origin]:
-    ports = [port for several in nics_up(job, sockets).values() for port in several[:1]]
-    return [port.state.origin for port in ports if port.state.origin is not None]
 
 
 def _cost(job: Job, sockets: Sequence[str]) -> Cost:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import HasOrigin, NodeCheck
 from topodiag.checks.shared.devices import BOOT_S
-from topodiag.checks.shared.node.kernel_events import times
+from topodiag.checks.shared.node.kernel import times
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic, NicPort, NicRole, PciKind
@@ -51,7 +51,7 @@ class PortTrouble:
     kind: str
     severity: Severity
     words: str
-    evidence: tuple[Origin, ...]
+    evidence: Sequence[HasOrigin]
     confidence: Confidence = Confidence.HIGH
 
 
@@ -128,7 +128,7 @@ def links_down(node: Node) -> tuple[PortTrouble, ...]:
         last = port.events[-1]
         if is_down(last) and not known:
             words = f"its link went down{times([last])}, and the log does not show it up again"
-            events.append(PortTrouble(port.name, "down", Severity.ERROR, words, (last.origin,), Confidence.MEDIUM))
+            events.append(PortTrouble(port.name, "down", Severity.ERROR, words, (last,), Confidence.MEDIUM))
     return tuple(events)
 
 
@@ -145,20 +145,18 @@ def _unsteady(node: Node) -> Iterator[PortTrouble]:
         if port.plain:
             if _close_together(downs):
                 words = f"its link went down and came back {plural(flaps, 'time')}"
-                shown = tuple(event.origin for event in events)
-                yield PortTrouble(name, "flap", Severity.WARNING, words, shown, Confidence.MEDIUM)
+                yield PortTrouble(name, "flap", Severity.WARNING, words, events, Confidence.MEDIUM)
             continue
         again = sum(is_up(one) and is_up(other) for one, other in pairwise(events))
         if flaps >= MANY_FLAPS or (not flaps and again >= MANY_RETURNS):
             words = f"its link went down and came back {plural(flaps, 'time')}"
             if not flaps:
                 words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
-            yield PortTrouble(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events))
+            yield PortTrouble(name, "flap", Severity.WARNING, words, events)
         elif flaps and not (node.nics or node.gpus or node.pci) and (once := _lost_once(events)):
             # Of a whole machine one loss may be old and long over; whoever pastes these lines alone asks about them.
             words = f"its link went down and came back once{times(once[:1])}"
-            shown = tuple(event.origin for event in once)
-            yield PortTrouble(name, "flap", Severity.WARNING, words, shown, Confidence.LOW)
+            yield PortTrouble(name, "flap", Severity.WARNING, words, once, Confidence.LOW)
 
 
 def _close_together(downs: Sequence[Event]) -> bool:
@@ -190,15 +188,14 @@ def _told_by_driver(node: Node) -> Iterator[PortTrouble]:
     carried_much = any(port.tested_gbps.get(0.0) >= AT_FULL_POWER_GBPS for nic in node.nics for port in nic.ports)
     for (name, phrase), events in kernel_events.items():
         kind, severity, words = phrase.kind, phrase.severity, phrase.says
-        shown = tuple(event.origin for event in events)
         if kind != "power":
-            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", shown)
+            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", events)
         elif carried_much:
-            yield PortTrouble(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
+            yield PortTrouble(name, kind, Severity.INFO, f"{words}: it carried as much as it should", events)
         elif _runs_fast(node, name):
-            yield PortTrouble(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", shown)
+            yield PortTrouble(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", events)
         else:
-            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", shown, Confidence.LOW)
+            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", events, Confidence.LOW)
 
 
 def _runs_fast(node: Node, name: str) -> bool:
@@ -218,8 +215,7 @@ def _poor_signals(node: Node) -> Iterator[PortTrouble]:
             signal = port.signal if port.signal.known else _bit_errors(port)
             if signal.known and not is_foreign(nic):
                 words = f"its link is up with a poor signal: {signal.value}"
-                shown = (signal.origin,) if signal.origin is not None else ()
-                yield PortTrouble(nic.name, "signal", Severity.WARNING, words, shown)
+                yield PortTrouble(nic.name, "signal", Severity.WARNING, words, (signal,))
 
 
 def _bit_errors(port: NicPort) -> Fact[str]:

@@ -9,7 +9,7 @@ from itertools import chain
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import no_question
 from topodiag.checks.shared.devices import gpu_spec
-from topodiag.checks.shared.node.kernel_events import named
+from topodiag.checks.shared.node.kernel import named
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity

@@ -6,23 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.checks.interface import Advice, NodeCheck
+from topodiag.checks.nvlink import fabric_machine
 from topodiag.checks.nvlink.evidence import count_links
-from topodiag.checks.nvlink.fabric_machine import (
-    ABSENT_ALONE,
-    FABRIC_MANAGER,
-    FAILED_ALONE,
-    Fault,
-    ManagerState,
-    bridged_pair,
-    faults_of,
-    links_to_switch,
-    links_up,
-    manager_absent,
-    manager_failed,
-    not_a_fabric,
-    registers,
-    runs_manager_here,
-)
 from topodiag.checks.shared.devices import cluster, gpu_spec, just_booted
 from topodiag.model.devices import Gpu
 from topodiag.model.events import Event
@@ -87,10 +72,10 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
         if (service := self._by_service_alone(judged, gpus)) is not None:
             return service
-        why_not = not_a_fabric(judged, gpus)
+        why_not = fabric_machine.not_a_fabric(judged, gpus)
         if why_not is not None:
             return self.not_applicable(judged, why_not)
-        registered = list(filter(registers, gpus))
+        registered = list(filter(fabric_machine.registers, gpus))
         coverage = Coverage(len(registered), len(gpus), "GPUs with fabric information")
         findings = list(self._of_registered(judged, registered, gpus))
         if not findings and (error := _not_ready_error(judged)):
@@ -99,9 +84,9 @@ class FabricNotReady(NodeCheck, id="NVL005"):
 
     def _of_registered(self, judged: Node, registered: list[Gpu], gpus: list[Gpu]) -> Iterator[Finding]:
         """What the services and the GPUs say that register with the fabric."""
-        faults = grouped((fault, gpu) for gpu in registered for fault in faults_of(judged, gpu, gpus))
+        faults = grouped((fault, gpu) for gpu in registered for fault in fabric_machine.faults_of(judged, gpu, gpus))
         waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
-        manager = _judge_manager(judged, registered, waiting) if runs_manager_here(judged) else None
+        manager = _judge_manager(judged, registered, waiting) if fabric_machine.runs_manager_here(judged) else None
         if manager is not None:
             yield self._manager(judged, manager, waiting)
         if judged.os.services.get(IMEX, Fact()).value == "failed" and any(map(cluster, registered)):
@@ -119,22 +104,24 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         if _imex_failed_alone(node):
             return self.any_of(node, [self._imex(node)], unseen)
         if _failed_alone(node):
-            return self.any_of(node, [self._manager(node, FAILED_ALONE, ())], unseen)
-        if manager_absent(node, gpus):
-            return self.any_of(node, [self._manager(node, ABSENT_ALONE, ())], replace(unseen, total=len(gpus)))
+            return self.any_of(node, [self._manager(node, fabric_machine.FAILED_ALONE, ())], unseen)
+        if fabric_machine.manager_absent(node, gpus):
+            return self.any_of(
+                node, [self._manager(node, fabric_machine.ABSENT_ALONE, ())], replace(unseen, total=len(gpus))
+            )
         return None
 
     def _without_fault(self, node: Node, gpus: Sequence[Gpu], coverage: Coverage) -> Outcome:
-        service = node.os.services.get(FABRIC_MANAGER, Fact()).value
-        answered = any(gpu.fabric.state.known for gpu in gpus) or links_up(node)
+        service = node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact()).value
+        answered = any(gpu.fabric.state.known for gpu in gpus) or fabric_machine.links_up(node)
         if coverage.seen == len(gpus) or (not coverage.seen and answered and service == "active"):
             return self.clean(node, coverage=coverage)
-        if not coverage.seen and service is not None and links_up(node):
-            return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service})", coverage)
+        if not coverage.seen and service is not None and fabric_machine.links_up(node):
+            return self.clean(node, f"all links are up ({fabric_machine.FABRIC_MANAGER}: {service})", coverage)
         why = f"{coverage}" if coverage.seen else "the driver says nothing of the fabric or the links of any GPU"
         return self.unknown(node, why, coverage)
 
-    def _report(self, node: Node, fault: Fault, members: Sequence[Gpu]) -> Finding:
+    def _report(self, node: Node, fault: fabric_machine.Fault, members: Sequence[Gpu]) -> Finding:
         labels = [gpu.label for gpu in members]
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
@@ -174,16 +161,16 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             evidence=(event,),
         )
 
-    def _manager(self, node: Node, manager: ManagerState, waiting: Sequence[Gpu]) -> Finding:
-        service = node.os.services.get(FABRIC_MANAGER, Fact())
+    def _manager(self, node: Node, manager: fabric_machine.ManagerState, waiting: Sequence[Gpu]) -> Finding:
+        service = node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact())
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
         return self.finding(
             self.where(node, gpus=[gpu.label for gpu in waiting]),
             Advice(),
             manager.text,
             severity=manager.severity,
-            observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
-            expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
+            observed=f"{fabric_machine.FABRIC_MANAGER} is {service.value}{wait}",
+            expected=f"{fabric_machine.FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
             fix=self._service_steps(node.os.driver_version.value, known=service.value != "not-found"),
             cost=_cost_without_manager(node, waiting, manager.severity),
             evidence=[service, *(gpu.fabric.state for gpu in waiting)],
@@ -194,10 +181,16 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         exact = f"version {version}" if version else "the driver's version"
         return self.steps("why the service failed" if known else "", "install and start", exact=exact)
 
-    def _registration_steps(self, node: Node, fault: Fault) -> tuple[str, ...]:
+    def _registration_steps(self, node: Node, fault: fabric_machine.Fault) -> tuple[str, ...]:
         if fault.severity is Severity.INFO:
             return self.steps("wait after boot")
-        place = "manager's log" if runs_manager_here(node) else "host of the guest" if node.is_vm else "rack's manager"
+        place = (
+            "manager's log"
+            if fabric_machine.runs_manager_here(node)
+            else "host of the guest"
+            if node.is_vm
+            else "rack's manager"
+        )
         return self.steps("state of the fabric", place, "reset the board")
 
     def _imex(self, node: Node) -> Finding:
@@ -213,18 +206,18 @@ class FabricNotReady(NodeCheck, id="NVL005"):
 def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> Event | None:
     """The last refusal of a program of another version, unless the fabric is up all the same: it was mended since."""
     last = next((event for event in reversed(node.events) if event.signature == "kernel.switch_mismatch"), None)
-    up = any(gpu.fabric.state.value == "completed" for gpu in gpus) or links_up(node)
-    return None if up or node.os.services.get(FABRIC_MANAGER, Fact()).value == "active" else last
+    up = any(gpu.fabric.state.value == "completed" for gpu in gpus) or fabric_machine.links_up(node)
+    return None if up or node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact()).value == "active" else last
 
 
 def _failed_alone(node: Node) -> bool:
     """Whether systemd says that the service failed, and nothing in the evidence shows what the machine is."""
-    if not manager_failed(node):
+    if not fabric_machine.manager_failed(node):
         return False
     if not node.gpus:
         return not node.topics & {Topic.GPUS, Topic.PCI}
-    shown = any(map(gpu_spec, node.gpus)) or any(map(registers, node.gpus)) or node.nvswitches
-    return not (shown or links_to_switch(node) or bridged_pair(node))
+    shown = any(map(gpu_spec, node.gpus)) or any(map(fabric_machine.registers, node.gpus)) or node.nvswitches
+    return not (shown or fabric_machine.links_to_switch(node) or fabric_machine.bridged_pair(node))
 
 
 def _imex_failed_alone(node: Node) -> bool:
@@ -239,31 +232,31 @@ def _not_ready_error(node: Node) -> str:
     return error if any(spelling in error.lower() for spelling in NOT_READY_ERRORS) else ""
 
 
-def _judge_manager(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+def _judge_manager(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> fabric_machine.ManagerState | None:
     """What the service's state, systemd's word, means, given what the GPUs say of the fabric."""
-    state = node.os.services.get(FABRIC_MANAGER, Fact()).value
+    state = node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact()).value
     if state in (None, "active", "reloading"):
         return None
     if just_booted(node) and state in ("activating", "inactive"):
         text = f"the Fabric Manager is {state}, minutes after boot: transient"
-        return ManagerState(Severity.INFO, text, Confidence.HIGH)
+        return fabric_machine.ManagerState(Severity.INFO, text, Confidence.HIGH)
     if node.os.uptime_s.value is None and state == "activating":
         text = "the Fabric Manager is starting (uptime unknown: may be transient)"
-        return ManagerState(Severity.INFO, text, Confidence.MEDIUM)
+        return fabric_machine.ManagerState(Severity.INFO, text, Confidence.MEDIUM)
     active = [count.active for count in count_links(node)]
     if state == "inactive" and not waiting and 0 not in active and _not_needed_here(node, gpus, active):
         return None
     if state == "not-found":
         text = "the Fabric Manager is not installed, and the fabric is down"
-        return ManagerState(Severity.ERROR, text, Confidence.HIGH) if waiting or 0 in active else None
+        return fabric_machine.ManagerState(Severity.ERROR, text, Confidence.HIGH) if waiting or 0 in active else None
     name = "has failed" if state == "failed" else f"is {state}"
     if gpus and not waiting:
         text = f"the Fabric Manager {name}; the fabric it set up is still there"
-        return ManagerState(Severity.WARNING, text, Confidence.HIGH)
-    if state != "failed" and not waiting and links_up(node):
+        return fabric_machine.ManagerState(Severity.WARNING, text, Confidence.HIGH)
+    if state != "failed" and not waiting and fabric_machine.links_up(node):
         text = f"the Fabric Manager {name}, although all links are up"
-        return ManagerState(Severity.WARNING, text, Confidence.MEDIUM)
-    return ManagerState(Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH)
+        return fabric_machine.ManagerState(Severity.WARNING, text, Confidence.MEDIUM)
+    return fabric_machine.ManagerState(Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH)
 
 
 def _not_needed_here(node: Node, gpus: list[Gpu], active: list[int | None]) -> bool:
@@ -282,7 +275,7 @@ def _bandwidth(gpu: Gpu) -> tuple[float, str] | None:
     return total, f"{spec.nvlinks} links x {in_gbs(spec.nvlink_nccl_gbs)} = {in_gbs(total)} of NVLink"
 
 
-def _cost(gpu: Gpu, fault: Fault) -> Cost:
+def _cost(gpu: Gpu, fault: fabric_machine.Fault) -> Cost:
     width = _bandwidth(gpu)
     nvlink = width[1] if width is not None else "its NVLinks"
     if fault.waiting and fault.severity is not Severity.ERROR:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
-from topodiag.checks.shared.node.kernel_events import times
+from topodiag.checks.shared.node.kernel import times
 from topodiag.lazy import dataclass
 from topodiag.model.devices import PciDevice
 from topodiag.model.events import Event

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.shared.topo_evidence import (
-    ASKED,
-    ask,
-    devices_of,
-    machine_of,
-    ring_gbs,
-    spell_ring,
-    unset_file,
-)
+from topodiag.checks.shared import topo_evidence
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -66,7 +58,7 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
     """
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
-        other = machine_of(node)
+        other = topo_evidence.machine_of(node)
         if other is None:
             return self.not_applicable(node, "nothing to compare the file with: --against a bundle, a log or a file")
         if not other.gpus and not other.nics:
@@ -76,7 +68,7 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
 
     def _devices(self, node: Node, file: NcclFile, other: Node) -> Finding | None:
         """How the devices of a file differ from those of a machine."""
-        mine = devices_of(file.tree)
+        mine = topo_evidence.devices_of(file.tree)
         theirs = {gpu.bus_id.lower(): gpu for gpu in other.gpus if gpu.bus_id}
         comparable = bool(mine.gpus and theirs)
         gpus = list(_gpu_differences(mine.gpus, theirs, other.host)) if comparable else []
@@ -103,12 +95,15 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
             tree = tree_of(other).tree
         except LackingError:
             return None
-        minor = file.asked[0] if file.asked else ASKED
+        minor = file.asked[0] if file.asked else topo_evidence.ASKED
         nodes = 2 if tree.holds("net") else 1
-        ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
+        ours, plain = topo_evidence.ask(loaded(file.tree, tree), minor, nodes), topo_evidence.ask(tree, minor, nodes)
         if ours is None or plain is None or not (ours.accepted and plain.accepted) or ours.ranks != plain.ranks:
             return None
-        with_file, without = ring_gbs(ours.graph(0), across=True), ring_gbs(plain.graph(0), across=True)
+        with_file, without = (
+            topo_evidence.ring_gbs(ours.graph(0), across=True),
+            topo_evidence.ring_gbs(plain.graph(0), across=True),
+        )
         if with_file >= without * (1 - SLOWER):
             return None
         lost = without - with_file
@@ -117,13 +112,13 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
             "slower than the machine",
             f"{base_name(file.name)} makes NCCL slower than no file would: rings of {in_gbs(with_file)}"
             f" instead of {without:g}",
-            observed=spell_ring(ours.graph(0), across=True),
-            expected=f"{spell_ring(plain.graph(0), across=True)}, which NCCL {spell_version(minor)} finds on"
-            f" {other.host} by itself",
+            observed=topo_evidence.spell_ring(ours.graph(0), across=True),
+            expected=f"{topo_evidence.spell_ring(plain.graph(0), across=True)}, which NCCL {spell_version(minor)}"
+            f" finds on {other.host} by itself",
             cost=Cost(lost, 1 - with_file / without, f"by NCCL's own search over {plural(nodes, 'node')}"),
             evidence=[Origin(file.name)],
             confidence=Confidence.HIGH if other.nccl_file is not None else Confidence.MEDIUM,
-            settings=unset_file(node),
+            settings=topo_evidence.unset_file(node),
         )
 
 

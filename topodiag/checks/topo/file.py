@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from topodiag.checks.shared.topo_evidence import (
-    ASKED,
-    devices_of,
-    machine_of,
-    refusal_of,
-    search_refusal_of,
-)
+from topodiag.checks.shared import topo_evidence
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature
@@ -80,7 +74,9 @@ class FileRefused(FileCheck, id="TOP001"):
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         tree = _completed(node, file)
         asked = file.asked or KNOWN
-        refusals = {minor: refusal for minor in asked if (refusal := refusal_of(file, tree, minor)) is not None}
+        refusals = {
+            minor: refusal for minor in asked if (refusal := topo_evidence.refusal_of(file, tree, minor)) is not None
+        }
         if refusals:
             return self.any_of(node, [self._report(node, file, refusals, len(asked))])
         if not tree.holds("gpu"):
@@ -104,7 +100,7 @@ class FileRefused(FileCheck, id="TOP001"):
             "refused",
             f"NCCL {spell_versions(refusing)} {'refuses' if len(refusing) == 1 else 'refuse'} {base_name(file.name)}:"
             f" {words}",
-            severity=Severity.ERROR if all_refused or ASKED in refusing else Severity.WARNING,
+            severity=Severity.ERROR if all_refused or topo_evidence.ASKED in refusing else Severity.WARNING,
             observed="; ".join(_complaints(refusals)),
             expected=_rule(refusal.rule),
             fix=self.steps(mend, "without the file", file=file.name, version=spell_version(refusing[-1])),
@@ -115,10 +111,10 @@ class FileRefused(FileCheck, id="TOP001"):
 def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
     """What only the search refuses, by version. Where none was named the reference and the last one of the old search
     are asked, and its elders where that one refuses."""
-    minors = list(file.asked or (OLD_SEARCH, ASKED))
+    minors = list(file.asked or (OLD_SEARCH, topo_evidence.ASKED))
     refusals: dict[int, Refusal] = {}
     for minor in minors:
-        refusal = search_refusal_of(tree, minor)
+        refusal = topo_evidence.search_refusal_of(tree, minor)
         if refusal is not None:
             refusals[minor] = refusal
             if minor == OLD_SEARCH and not file.asked:
@@ -128,10 +124,10 @@ def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
 
 def _completed(node: Node, file: NcclFile) -> Element:
     """What NCCL works on: the file, completed by the machine that it is for where that is known and is its own."""
-    machine = machine_of(node)
+    machine = topo_evidence.machine_of(node)
     there = {gpu.bus_id.lower() for gpu in machine.gpus if gpu.bus_id} if machine is not None else set()
     # A file of another machine is judged as it stands: what becomes of it here is TOP002's.
-    if machine is None or not there or not set(devices_of(file.tree).gpus) <= there:
+    if machine is None or not there or not set(topo_evidence.devices_of(file.tree).gpus) <= there:
         return file.tree
     try:
         return loaded(file.tree, tree_of(machine).tree)

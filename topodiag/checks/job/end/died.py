@@ -7,16 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, rank_word, ranks_in
-from topodiag.checks.job.end.consequences import (
-    ENDED,
-    ERRORS,
-    MOST_BELOW,
-    NO_FAULT,
-    OF_SUMMARY,
-    EndContext,
-    is_below_one,
-    lines_of,
-)
+from topodiag.checks.job.end import consequences
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
 from topodiag.checks.shared.job.text import ask_for, began_after, launched_on, place_of
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
@@ -32,7 +23,7 @@ def _endings() -> dict[str, Any]:
     return own_data("checks/job/end/endings")
 
 
-SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
+SEVERITIES = {**dict.fromkeys(consequences.NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
 """Of endings that are no errors. Who cancels a job mostly knows."""
 
 _BY_HAND = ("cancelled", "stopped", "hung up")
@@ -64,7 +55,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
+        return self.how in consequences.NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
 class ProcessDied(JobCheck, id="JOB009"):
@@ -115,7 +106,7 @@ class ProcessDied(JobCheck, id="JOB009"):
     """
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        events = [event for event in judged.events if event.kind == ENDED]
+        events = [event for event in judged.events if event.kind == consequences.ENDED]
         own = _of_summary(_by_themselves(judged, events), events)
         if not own:
             lost = gone(judged)
@@ -174,8 +165,12 @@ def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
     """The ends without the exceptions that torch's summary of failures does not quote, where it quotes some: others are
     of another program."""
     records = [event for event in events if "named_rank" in event.details and event.details["how"] == "context"]
-    named = lines_of(records)
-    raised = {_raised(event) for event in own if event.details["how"] == "exception" and is_below_one(event, named)}
+    named = consequences.lines_of(records)
+    raised = {
+        _raised(event)
+        for event in own
+        if event.details["how"] == "exception" and consequences.is_below_one(event, named)
+    }
     return [event for event in own if event.details["how"] != "exception" or not raised or _raised(event) in raised]
 
 
@@ -207,7 +202,9 @@ def _quoted(first: Event, own: Sequence[Event]) -> Event:
         return first
     raised = [other for other in own if other.details["how"] in ("exception", "loader")]
     below = [(line, other) for other in raised for of, line in (place_of(other),) if of == source]
-    return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + MOST_BELOW), first)
+    return next(
+        (other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + consequences.MOST_BELOW), first
+    )
 
 
 def _quotes(event: Event) -> bool:
@@ -241,7 +238,7 @@ def _fix(job: Job, died: Died, fix: str) -> str:
 
 def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
     """The ends that nothing else in the text brought about."""
-    around = EndContext(job, events)
+    around = consequences.EndContext(job, events)
     started = bool(job.ranks)  # then it found its place in the end
     return [
         event
@@ -260,9 +257,11 @@ def _is_explained(job: Job, events: Sequence[Event]) -> bool:
     if all(event.details.get("how") == "context" for event in events):
         return False
     return any(
-        (other.kind in ERRORS or "fault" in other.details) and not other.secondary and "peer gone" not in other.details
+        (other.kind in consequences.ERRORS or "fault" in other.details)
+        and not other.secondary
+        and "peer gone" not in other.details
         for other in job.events
-        if other.kind != ENDED
+        if other.kind != consequences.ENDED
     )
 
 
@@ -302,7 +301,9 @@ def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
         is_told = "named_rank" in other.details or other.details.get("how") == "context"
         if not is_told or near is None or near.line is None or near.source != at.source:
             continue
-        if 0 < at.line - near.line <= OF_SUMMARY or (event.details.get("local_rank") and near.line > at.line):
+        if 0 < at.line - near.line <= consequences.OF_SUMMARY or (
+            event.details.get("local_rank") and near.line > at.line
+        ):
             host = host or other.details.get("host", "")
             rank = rank if rank >= 0 else int(other.details.get("named_rank", "-1"))
     known = job.by_rank.get(rank)

@@ -8,17 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from topodiag.checks.interface import JobCheck, hosts_in, quoted
+from topodiag.checks.shared.job import first_error
 from topodiag.checks.shared.job.faults import named_faults
-from topodiag.checks.shared.job.first_error import (
-    NO_CAUSE,
-    WARNINGS,
-    choose,
-    errors_of,
-    peer_of,
-    primary_errors,
-    process_of,
-    repeated_errors,
-)
 from topodiag.checks.shared.job.text import ask_for, began_after, clocks_of, met
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
@@ -66,8 +57,8 @@ class FirstError(JobCheck, id="JOB005"):
     """
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        errors = errors_of(job)
-        primary = [error for error in primary_errors(job, errors) if began_after(job, error.origin) is None]
+        errors = first_error.errors_of(job)
+        primary = [error for error in first_error.primary_errors(job, errors) if began_after(job, error.origin) is None]
         secondary = [event for event in errors if event.secondary]
         if not errors:
             if any(event.level == "UNWIND" for event in job.events):
@@ -78,17 +69,17 @@ class FirstError(JobCheck, id="JOB005"):
         own = _told_elsewhere(errors)
         if own:
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
-        if first := primary or repeated_errors(job, secondary):
+        if first := primary or first_error.repeated_errors(job, secondary):
             return self.with_findings(job, [self._first(job, first, errors)])
         if secondary:
             return self.with_findings(job, [self._suspect(job, secondary)])
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
 
     def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:
-        first, confidence, doubt = _weighed(job, *choose(primary, clocks_of(job)))
+        first, confidence, doubt = _weighed(job, *first_error.choose(primary, clocks_of(job)))
         goes_on = _goes_on(job, primary)
         later = [event for event in errors if event is not first]
-        device, peer = first.details.get("hca", ""), peer_of(job, first)
+        device, peer = first.details.get("hca", ""), first_error.peer_of(job, first)
         head = ", ".join(part for part in (_who(job, first), device) if part)
         what = f"{f'{head}: ' if head else ''}{quoted(first.text, 150)}{_cascade(first, later)}"
         what += "; init completed without it" if goes_on else ""
@@ -109,7 +100,7 @@ class FirstError(JobCheck, id="JOB005"):
         )
 
     def _suspect(self, job: Job, secondary: Sequence[Event]) -> Finding:
-        named = Counter(peer for event in secondary if (peer := peer_of(job, event)))
+        named = Counter(peer for event in secondary if (peer := first_error.peer_of(job, event)))
         peer, votes = named.most_common(1)[0] if named else ("", 0)
         hosts = hosts_in(secondary)
         host = peer.split(" ")[0] if peer and peer.split(" ")[0] in job.hosts else ""
@@ -145,7 +136,7 @@ def _cascade(first: Event, later: Sequence[Event]) -> str:
     count = sum(event.count for event in later) + first.count - 1
     if not count:
         return ""
-    places = {process_of(event) for event in later if event.host or event.rank >= 0}
+    places = {first_error.process_of(event) for event in later if event.host or event.rank >= 0}
     verb = "follow" if count > 1 else "follows"
     return f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} {verb}"
 
@@ -164,11 +155,11 @@ def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
 
 def _weighed(job: Job, first: Event, confidence: Confidence, doubt: str) -> tuple[Event, Confidence, str]:
     """The choice, less sure where only the application says it, or where a warning was not followed by a return."""
-    if first.level == "APP" and first.kind not in NO_CAUSE:
+    if first.level == "APP" and first.kind not in first_error.NO_CAUSE:
         confidence = min(confidence, Confidence.MEDIUM)
         doubt += "; as the application repeats it"
     unwound = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"}
-    if first.kind in WARNINGS and (first.host, first.pid) not in unwound:
+    if first.kind in first_error.WARNINGS and (first.host, first.pid) not in unwound:
         confidence = min(confidence, Confidence.MEDIUM)
     return first, confidence, doubt
 

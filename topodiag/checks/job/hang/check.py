@@ -6,13 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, rank_word
-from topodiag.checks.job.hang.dumps import (
-    Front,
-    by_missing_dumps,
-    entries_of_flight,
-    fronts_of,
-    roots_of,
-)
+from topodiag.checks.job.hang import dumps
 from topodiag.checks.job.hang.lost_rank import by_leaving
 from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog
@@ -112,7 +106,7 @@ class RankBehind(JobCheck, id="JOB006"):
         return (
             reports
             or [*by_stacks(self, job, hung)]
-            or [*by_missing_dumps(self, job, hung)]
+            or [*dumps.by_missing_dumps(self, job, hung)]
             or [*by_dead_peers(self, job)]
         )
 
@@ -175,15 +169,15 @@ class RankBehind(JobCheck, id="JOB006"):
 
     def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
         records = {record.rank: record for record in job.flight}
-        entries = entries_of_flight(job)
-        fronts = list(fronts_of(job))
-        for front in roots_of(fronts):
+        entries = dumps.entries_of_flight(job)
+        fronts = list(dumps.fronts_of(job))
+        for front in dumps.roots_of(fronts):
             yield self._late_in_flight(job, front, hung)
         for front in fronts:
             if not front.waits:
                 yield from self._differs_in_flight(job, front.words, entries[front.group, front.members], records)
 
-    def _late_in_flight(self, job: Job, at: Front, hung: bool) -> Finding:
+    def _late_in_flight(self, job: Job, at: dumps.Front, hung: bool) -> Finding:
         lowest, front = min(at.last.values()), max(at.last.values())
         worst = sorted(rank for rank, seq in at.last.items() if seq == lowest and rank not in at.elsewhere)
         records = {record.rank: record for record in job.flight}

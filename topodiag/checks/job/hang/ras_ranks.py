@@ -50,7 +50,7 @@ class Stragglers:
     stays: bool
     ahead: bool = False
     instead: str = ""
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[Origin | None, ...] = ()
     count: int = 0
     holds_up: int = 0
     """Other communicators in which members of this one are late, as they wait here."""
@@ -65,7 +65,7 @@ class DepartedRanks:
     states: tuple[str, ...]
     others: int
     stays: bool
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[Origin | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Silent:
     stays: bool
     answering: int | None = None
     both_ways: bool = False
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[Origin | None, ...] = ()
 
 
 class Standing:
@@ -160,8 +160,7 @@ class Standing:
         if len(members) != count:
             members = []  # text lists less than half of all, and without VERBOSE a quarter
         who = tuple(self.who(member, comm) for member in members)
-        origins = tuple(member.origin for member in members if member.origin is not None)
-        origins = origins or ((comm.origin,) if comm.origin is not None else ())
+        origins = tuple(member.origin for member in members) or (comm.origin,)
         return Stragglers(
             self.label(comm), collective, who, low, front, ranks - count, stays, ahead, origins=origins, count=count
         )
@@ -181,7 +180,7 @@ class Standing:
                 tuple(dict.fromkeys(member.state for old in (*same, comm) for member in _lost_members(old))),
                 running,
                 bool(same),
-                tuple(member.origin for member in members if member.origin is not None),
+                tuple(member.origin for member in members),
             )
 
     def silent(self) -> Silent | None:
@@ -202,7 +201,7 @@ class Standing:
             given_up or len(seen) > 1,
             self._answering(lost),
             self._both_ways(),
-            tuple(origin for origin in origins if origin is not None),
+            origins,
         )
 
     def _given_up(self) -> tuple[dict[tuple[str, int], RasProcess], set[tuple[str, int]]]:

@@ -6,15 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
-from topodiag.checks.network.interfaces.unreached import (
-    addresses_of,
-    by_connects,
-    by_own_bridge,
-    interfaces_listed,
-    interfaces_of,
-    leads_nowhere,
-    place_of,
-)
+from topodiag.checks.network.interfaces import unreached
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.logs import multi_node, named_by, piece, settings_of, world_ranks
 from topodiag.checks.shared.job.text import NET, ask_for, met
@@ -85,8 +77,8 @@ class WrongInterface(JobCheck, id="NET002"):
         world = job.world
         if several and not (world is not None and world.init_complete):
             findings += self._of_one_node(job)
-            findings += by_connects(self, job)
-            findings += by_own_bridge(self, job) if not findings else []
+            findings += unreached.by_connects(self, job)
+            findings += unreached.by_own_bridge(self, job) if not findings else []
             findings += self._of_this_node(job) if not findings else []
         if not findings and not several:
             return self.not_applicable(job, "one node: any interface does")
@@ -126,7 +118,7 @@ class WrongInterface(JobCheck, id="NET002"):
             f"{hosts_word(hosts)}: bootstrap over an IPv6 link-local address of"
             f" {local[0][1].bootstrap.partition(':')[0]}, others use {other.bootstrap.partition(':')[0]}",
             observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
-            evidence=[place_of(local[0][1]), place_of(other)],
+            evidence=[unreached.place_of(local[0][1]), unreached.place_of(other)],
             coverage=Coverage(len(local), len(pairs), "processes"),
         )
 
@@ -136,24 +128,26 @@ class WrongInterface(JobCheck, id="NET002"):
         users = grouped(
             (place, (number, process))
             for number, process in enumerate(job.processes)
-            for place in addresses_of(process)
+            for place in unreached.addresses_of(process)
         )
         for (name, address), group in users.items():
             hosts = list(dict.fromkeys(process.host for _, process in group))
-            if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
+            if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not unreached.leads_nowhere(address, len(hosts)):
                 continue
             yield self.finding(
                 self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
                 "address of one node",
                 f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
                 observed=f"{name}:{address} on {hosts_word(hosts)}",
-                evidence=[place_of(process) for _, process in group],
+                evidence=[unreached.place_of(process) for _, process in group],
                 coverage=Coverage(len(group), len(job.processes), "processes"),
             )
 
     def _unfit_interfaces(self, job: Job) -> Iterator[Finding]:
         used = grouped(
-            (name, (number, process)) for number, process in enumerate(job.processes) for name in interfaces_of(process)
+            (name, (number, process))
+            for number, process in enumerate(job.processes)
+            for name in unreached.interfaces_of(process)
         )
         world = job.world
         started = world is not None and world.init_complete
@@ -168,7 +162,7 @@ class WrongInterface(JobCheck, id="NET002"):
                 f" {hosts_word(hosts)}",
                 severity=Severity.WARNING if started else Severity.ERROR,
                 observed=f"{group[0][1].bootstrap or name}",
-                evidence=[place_of(process) for _, process in group],
+                evidence=[unreached.place_of(process) for _, process in group],
                 coverage=Coverage(len(group), len(job.processes), "processes"),
                 settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
             )
@@ -178,7 +172,7 @@ class WrongInterface(JobCheck, id="NET002"):
         harm where all ranks run on that host, which a piece does not say."""
         for process in job.processes:
             name = process.bootstrap.partition(":")[0].strip()
-            others = sorted(name for name in interfaces_listed(process) if not NOT_FOR_JOBS.match(name))
+            others = sorted(name for name in unreached.interfaces_listed(process) if not NOT_FOR_JOBS.match(name))
             against = _against_lo(process) if name == "lo" else None
             if not NOT_FOR_JOBS.match(name) or not others or (name == "lo" and against is None):
                 continue
@@ -191,7 +185,7 @@ class WrongInterface(JobCheck, id="NET002"):
                 severity=Severity.INFO if against is None else Severity.WARNING,
                 observed=process.bootstrap,
                 fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
-                evidence=[place_of(process), against],
+                evidence=[unreached.place_of(process), against],
             )
             return
 

@@ -78,11 +78,11 @@ def label_at(node: Node, bus_id: str | None) -> str:
 
 
 def named(node: Node, label: str) -> str:
-    """A GPU as messages name it: `GPU4 (0000:9d:00.0)`, `the GPU at 0000:9d:00.0`."""
+    """A GPU as messages begin with it: `GPU4 (0000:9d:00.0)`, `The GPU at 0000:9d:00.0`."""
     gpu = next((gpu for gpu in node.gpus if gpu.label == label), None)
     if gpu is not None:
         return f"{label} ({gpu.bus_id})" if gpu.bus_id else label
-    return label if label == MASKED else f"the GPU at {label}"
+    return label.replace("a GPU", "A GPU") if label == MASKED else f"The GPU at {label}"
 
 
 def with_bus(node: Node, label: str, fix: Iterable[str]) -> tuple[str, ...]:
@@ -90,10 +90,6 @@ def with_bus(node: Node, label: str, fix: Iterable[str]) -> tuple[str, ...]:
     own = next((gpu for gpu in node.gpus if gpu.label == label), None)
     bus_id = own.bus_id if own is not None else label if ":" in label else None
     return tuple(line.replace("BUS_ID", bus_id) if bus_id else line for line in fix)
-
-
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def where_gpus(labels: Iterable[str]) -> tuple[str, ...]:
