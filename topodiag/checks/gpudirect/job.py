@@ -263,62 +263,47 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
         pairs = _pairs_of_gpus(job)
         if not pairs:
             return self.unknown(job, unconnected(job, "a connection over NET/IB"))
-        far = {gpu: decisions for gpu, decisions in pairs.items() if all(decision.limit for decision in decisions)}
+        far = {gpu: decisions for gpu, decisions in pairs.items() if all("limit" in line.details for line in decisions)}
         coverage = Coverage(len(far) or len(pairs), len(pairs), "GPUs that NCCL decided on")
         if by_level or not far:
             return self.clean(job, by_level or "each GPU has a NIC that is near enough", coverage)
         hosts = list(dict.fromkeys(host for host, _ in far))
-        first = next(iter(far.values()))[0]
+        first = next(iter(far.values()))[0].details
         finding = self.finding(
             self.where([host for host in hosts if host]),
             "too far by its lines",
             f"{hosts_word(hosts)}: no GPUDirect RDMA for {plural(len(far), 'GPU')}: each NIC that NCCL weighed is too"
             " far away",
-            observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
+            observed=f"distance {first['distance']} where NCCL goes up to {first['limit']}",
             evidence=[decision for decisions in far.values() for decision in decisions[:1]],
         )
         return self.any_of(job, [finding], coverage)
 
-    def _report(
-        self, job: Job, host: str, off: WithoutGdr, notes: list[tuple[str, str, Origin | None]], seen: int
-    ) -> Finding:
-        conns = job.connections
-        distance, limit, _ = notes[0]
+    def _report(self, job: Job, host: str, off: WithoutGdr, notes: list[logs.Line], seen: int) -> Finding:
+        conns, named = job.connections, notes[0].details
+        far = f"distance {named['distance']} where NCCL goes up to {named['limit']}"
         return self.finding(
             self.where((host,)),
             "too far by connections",
             f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
-            observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
-            evidence=[conns.origin(off.first), *(where for _, _, where in notes[:3])],
+            observed=f"via {conns.label(off.first)}; {far}",
+            evidence=[conns.origin(off.first), *notes[:3]],
             coverage=Coverage(off.entries, seen, "connections of the node"),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PairDecision:
-    """What NCCL decided on a GPU and a NIC: the distance and the farthest that it takes, both "" where it goes with
-    GPUDirect RDMA."""
-
-    distance: str
-    limit: str
-    origin: Origin | None
+def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[logs.Line]]:
+    """By host and GPU, as the line names it, what NCCL decided on each NIC that it weighed: with a distance and the
+    farthest that it takes where it goes without GPUDirect RDMA for that."""
+    lines = logs.named_by(job, "gpu", "gdr pair")
+    told = (line for line in lines if "distance" in line.details or line.details["gdr"] != "Disabled")
+    return grouped(((line.host, line.details["gpu"]), line) for line in told)
 
 
-def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[PairDecision]]:
-    """By host and GPU, as the line names it, what NCCL decided on each NIC that it weighed."""
-    decisions: dict[tuple[str, str], list[PairDecision]] = defaultdict(list)
-    for number, named, where in logs.named_by(job, "gpu", "gdr pair"):
-        if "distance" not in named and named["gdr"] == "Disabled":
-            continue
-        decision = PairDecision(named.get("distance", ""), named.get("limit", ""), where)
-        decisions[job.processes[number].host if number >= 0 else "", named["gpu"]].append(decision)
-    return decisions
-
-
-def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
-    """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
+def _said_too_far(job: Job) -> dict[str, list[logs.Line]]:
+    """By host, the lines with the distances at which NCCL goes without."""
     return grouped(
-        (host, (named["distance"], named["limit"], where))
-        for number, named, where in logs.named_by(job, "distance", "gdr pair")
-        for host in ([job.processes[number].host] if number >= 0 else job.hosts)
+        (host, line)
+        for line in logs.named_by(job, "distance", "gdr pair")
+        for host in ([line.host] if line.process >= 0 else job.hosts)
     )

@@ -187,11 +187,12 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         cores: dict[int, Cores] = {}
-        for number, named, where in logs.named_by(job, "near", "affinity"):
+        for line in logs.named_by(job, "near", "affinity"):
+            number, named = line.process, line.details
             if number >= 0 and number not in cores:
                 near, own = parse_cpulist(named["near"].strip()), parse_cpulist(named.get("own", "").strip())
                 if near and own:
-                    cores[number] = (named["gpu"], frozenset(near), frozenset(own), where)
+                    cores[number] = (named["gpu"], frozenset(near), frozenset(own), line.origin)
         bound, unbound = _by_silence(job)
         if not cores and not bound:
             return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job, *NET)}")
@@ -237,7 +238,7 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
 def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]]]:
     """In logs of NCCL to 2.27: the processes that were bound to cores near their GPU, with the line; and by host those
     that completed init and were not, while others of the host were."""
-    bound = {number: where for number, _, where in logs.named_by(job, "bound", "affinity") if number >= 0}
+    bound = {line.process: line.origin for line in logs.named_by(job, "bound", "affinity") if line.process >= 0}
     if not bound or not _names_unbound(job):
         return bound, {}
     ranks = Counter(rank.process for rank in job.ranks)

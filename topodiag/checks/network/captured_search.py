@@ -230,7 +230,7 @@ def _open_in_log(job: Job, world: Communicator) -> Iterator[str]:
     if plugins:
         yield f"{few(sorted(plugins))}: what a plugin decides is not modelled"
     for kind, words, why in SAID:
-        if any(words in text for _, text, _ in said_by(job, kind)):
+        if any(words in line.text for line in said_by(job, kind)):
             yield why
     given = {name: value for host in job.hosts for name, value in _env(job, host).items()}
     if shaping := sorted({*settings_of(job, *SHAPING)} - ({HOST_ID} if world.nodes > 0 else set())):

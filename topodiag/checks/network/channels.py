@@ -11,7 +11,7 @@ from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
@@ -157,21 +157,18 @@ class SearchCollapsed(JobCheck, id="NET006"):
             evidence=[ring, system],
         )
 
-    def _simple(self, job: Job, orders: Sequence[tuple[str, Origin | None]]) -> Finding:
-        return self.finding(
-            self.where(job.hosts[:8]),
+    def _simple(self, job: Job, orders: Sequence[Event]) -> Finding:
+        return self.of_events(
+            orders,
             self.advice("no channels found", NO_BANDWIDTH=in_gbs(NO_BANDWIDTH)),
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
-            observed=orders[0][0].strip(),
-            evidence=[where for _, where in orders],
+            self.where(job.hosts[:8]),
         )
 
 
-def _simple_orders(job: Job) -> list[tuple[str, Origin | None]]:
+def _simple_orders(job: Job) -> list[Event]:
     """The lines in which NCCL says that it found no path and took the simple order."""
-    orders = [(text, where) for _, text, where in logs.said_by(job, "topo note")]
-    orders += [(event.text, event.origin) for event in job.events]
-    return [(text, where) for text, where in orders if "simple order" in text]
+    return [line for line in (*logs.said_by(job, "topo note"), *job.events) if "simple order" in line.text]
 
 
 def explained_by(job: Job, across: bool) -> str:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
-from topodiag.checks.shared.job.logs import named_by
+from topodiag.checks.shared.job.logs import Line, named_by
 from topodiag.checks.shared.job.text import ask_for, met, others_fell_first
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
-from topodiag.model.provenance import Origin
 from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_runs, grouped, plural
 
@@ -98,7 +97,7 @@ class RdmaErrors(JobCheck, id="NET008"):
         for errno, events in grouped(zip(refusals, pairs, strict=True)).items():
             yield self._pair(errno, events)
 
-    def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
+    def _gids(self, host: str, devices: Mapping[str, Line]) -> Finding:
         return self.finding(
             self.where([host] if host else [], nics=list(devices)),
             "gids changed",
@@ -171,16 +170,18 @@ class RdmaErrors(JobCheck, id="NET008"):
         )
 
 
-def _gids_changed(job: Job) -> dict[str, dict[str, Origin | None]]:
+def _gids_changed(job: Job) -> dict[str, dict[str, Line]]:
     """By host the devices whose table changed after the process had connected; before, the change costs nothing."""
-    changed: dict[str, dict[str, Origin | None]] = {}
-    for number, named, where in named_by(job, "nic", "gid change"):
-        connected = [message.origin for message in job.processes[number].said("connected")] if number >= 0 else []
-        if where is None:
-            continue
-        at = where.line or 0
-        if any(line is not None and line.source == where.source and (line.line or 0) < at for line in connected):
-            changed.setdefault(job.processes[number].host, {}).setdefault(named["nic"], where)
+    changed: dict[str, dict[str, Line]] = {}
+    for line in named_by(job, "nic", "gid change"):
+        connected = job.processes[line.process].said("connected") if line.process >= 0 else ()
+        places = [message.origin for message in connected]
+        where = line.origin
+        if where is not None and any(
+            place is not None and place.source == where.source and (place.line or 0) < (where.line or 0)
+            for place in places
+        ):
+            changed.setdefault(line.host, {}).setdefault(line.details["nic"], line)
     return changed
 
 

@@ -299,9 +299,8 @@ def _ended_by_itself(job: Job) -> bool:
 
 def _no_verbs(job: Job) -> Origin | None:
     """The line by which NCCL cannot load the library of RDMA."""
-    origins = [where for _, _, where in logs.named_by(job, "no verbs", "ib note", "retry")]
-    origins += [event.origin for event in job.events if "no verbs" in event.details]
-    return next((where for where in origins if where is not None), None)
+    lines = (*logs.named_by(job, "no verbs", "ib note", "retry"), *job.events)
+    return next((line.origin for line in lines if "no verbs" in line.details and line.origin is not None), None)
 
 
 def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
@@ -315,12 +314,8 @@ def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
 
 def _socket_places(job: Job) -> list[Origin | None]:
     places: list[Origin | None] = [_no_verbs(job)]
-    places += [
-        where
-        for kind in ("network", "no hca")
-        for _, text, where in logs.said_by(job, kind)
-        if "Using network IB" not in text
-    ]
+    lines = logs.said_by(job, "network", "no hca")
+    places += [line.origin for line in lines if "Using network IB" not in line.text]
     first = next(
         (use.first for use in logs.net_uses(job.connections) if logs.transport_kind(use.via) == "NET/Socket"), None
     )

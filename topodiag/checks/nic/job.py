@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
@@ -24,19 +23,16 @@ class PortFellInLog(JobCheck, id="NIC002"):
     """NIC002 by a job's log: NCCL saw the rate of a port change, and it did not come back."""
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        rates: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
-        for number, named, where in logs.named_by(judged, "nic", "port speed"):
-            if number >= 0:
-                change = (int(named["before_mbps"]), int(named["after_mbps"]), where)
-                rates[judged.processes[number].host, named["nic"]].append(change)
+        lines = [line for line in logs.named_by(judged, "nic", "port speed") if line.process >= 0]
+        rates = grouped(((line.host, line.details["nic"]), line) for line in lines)
         if not rates:
             return self.not_applicable(judged, "no line of NCCL 2.30 or later speaks of a change of rate")
         findings = (self._fell(host, nic, changes) for (host, nic), changes in rates.items())
         return self.any_of(judged, findings, clean="the rates that changed are not below what they were")
 
-    def _fell(self, host: str, nic: str, changes: Sequence[tuple[int, int, Origin | None]]) -> Finding | None:
-        """A port below its first rate at the end of the log. `changes`: Mb/s before and after each, and its line."""
-        before, after = changes[0][0], changes[-1][1]
+    def _fell(self, host: str, nic: str, changes: Sequence[logs.Line]) -> Finding | None:
+        """A port below its first rate at the end of the log."""
+        before, after = int(changes[0].details["before_mbps"]), int(changes[-1].details["after_mbps"])
         if after >= before:
             return None
         lost, was, now = 1 - after / before, in_gbps(before / 1000), in_gbps(after / 1000)
@@ -46,7 +42,7 @@ class PortFellInLog(JobCheck, id="NIC002"):
             f"{host or 'a node'}: {nic} fell from {was} to {now} while the job ran",
             expected=f"{was}, as when the job started",
             cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),
-            evidence=[where for *_, where in changes],
+            evidence=changes,
         )
 
 
@@ -154,9 +150,8 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
 def nics_of_plugin(job: Job) -> dict[str, tuple[int, Origin | None]]:
     """NICs that the plugin counts, by host, with the line; of several processes the one that sees most."""
     nics: dict[str, tuple[int, Origin | None]] = {}
-    for number, named, where in logs.named_by(job, "nics", "ofi"):
-        if number >= 0:
-            host, count = job.processes[number].host, int(named["nics"])
-            if host not in nics or nics[host][0] < count:
-                nics[host] = (count, where)
+    for line in logs.named_by(job, "nics", "ofi"):
+        count = int(line.details["nics"])
+        if line.process >= 0 and (line.host not in nics or nics[line.host][0] < count):
+            nics[line.host] = (count, line.origin)
     return nics

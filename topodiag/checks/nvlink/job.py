@@ -6,12 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
-from topodiag.checks.shared.job.logs import gpu_word, named_by, ranks_on
-from topodiag.lazy import dataclass
+from topodiag.checks.shared.job.logs import Line, gpu_word, named_by, ranks_on
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.links import fabric_bandwidth, fabric_problems
-from topodiag.model.provenance import Origin
 from topodiag.words.units import fold_runs, grouped, plural
 
 
@@ -20,15 +18,12 @@ class NvlinksLeftOutInLog(JobCheck, id="NVL004"):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         links: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-        origins = []
         ranks = {rank.process: rank.rank for rank in judged.ranks}
-        for number, named, where in named_by(judged, "nvlink", "nvlink untold"):
-            if number < 0:
-                continue
-            gpu = gpu_word(judged, ranks.get(number, -1)) or f"process {judged.processes[number].pid}"
-            links[judged.processes[number].host][gpu].add(int(named["nvlink"]))
-            origins.append(where)
-        if not links:
+        lines = [line for line in named_by(judged, "nvlink", "nvlink untold") if line.process >= 0]
+        for line in lines:
+            gpu = gpu_word(judged, ranks.get(line.process, -1)) or f"process {line.pid}"
+            links[line.host][gpu].add(int(line.details["nvlink"]))
+        if not lines:
             return self.not_applicable(judged, "no line of NCCL 2.31 or later speaks of an NVLink that it leaves out")
         hosts = list(links)
         remain = _have_nvlinks(judged, set(hosts))
@@ -40,7 +35,7 @@ class NvlinksLeftOutInLog(JobCheck, id="NVL004"):
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
             " does not say what is at the other end",
             severity=Severity.WARNING if remain else Severity.ERROR,
-            evidence=origins,
+            evidence=lines,
         )
         return self.any_of(judged, [finding])
 
@@ -69,98 +64,74 @@ class FabricInLog(JobCheck, id="NVL005"):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        hosts: dict[str, set[str]] = defaultdict(set)
-        faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
-        members: list[Membership] = []
-        for number, named, where in named_by(job, "bus", "mnnvl"):
-            if number < 0:
-                continue
-            host, bus = job.processes[number].host, named["bus"]
-            hosts[host].add(bus)
-            if "health" in named:
-                words = f"the fabric's bandwidth is {named['health'].lower().removesuffix('_bandwidth')}"
-                faults.setdefault((Severity.WARNING, words), defaultdict(list))[host].append((bus, where))
-                continue
-            if int(named["state"]) == COMPLETED:
-                members.append(Membership(host, bus, (named["uuid"], named["clique"]), where))
-            for fault in _faults(int(named["state"]), int(named["mask"], 16)):
-                faults.setdefault(fault, defaultdict(list))[host].append((bus, where))
-        findings = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
+        faults: dict[tuple[Severity, str], list[Line]] = defaultdict(list)
+        lines = [line for line in named_by(job, "bus", "mnnvl") if line.process >= 0]
+        for line in lines:
+            for fault in _faults(line.details):
+                faults[fault].append(line)
+        members = [line for line in lines if "health" not in line.details and int(line.details["state"]) == COMPLETED]
+        findings = [self._report(job, *fault, own) for fault, own in faults.items()]
         findings += [*self._imex(job, bool(members)), *self._not_up(job), *self._nvls(job)]
         findings += judge_domains(self, job, members)
-        if not findings and not hosts:
+        if not findings and not lines:
             return self.not_applicable(job, "no line speaks of an NVLink fabric")
-        count = sum(map(len, hosts.values()))
+        count = _gpus(lines)
         return self.any_of(job, findings, Coverage(count, count, "GPUs"))
 
-    def _report(
-        self, job: Job, severity: Severity, words: str, by_host: dict[str, list[tuple[str, Origin | None]]]
-    ) -> Finding:
-        hosts = list(by_host)
-        count = sum(len({bus for bus, _ in reports}) for reports in by_host.values())
-        return self.finding(
-            self.where(hosts, ranks=ranks_on(job, hosts)),
-            "unhealthy fabric",
-            f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
-            severity=severity,
-            evidence=[where for reports in by_host.values() for _, where in reports],
-        )
+    def _report(self, job: Job, severity: Severity, words: str, lines: Sequence[Line]) -> Finding:
+        hosts = list(dict.fromkeys(line.host for line in lines))
+        message = f"{hosts_word(hosts)}: {words} on {plural(_gpus(lines), 'GPU')}"
+        where = self.where(hosts, ranks=ranks_on(job, hosts))
+        return self.of_events(lines, "unhealthy fabric", message, where, severity=severity)
 
     def _not_up(self, job: Job) -> Iterator[Finding]:
         """CUDA refuses the GPUs of a node with NVSwitches before Fabric Manager has programmed these."""
         events = [
             event for event in job.events if event.details.get("fault") == "fabric" or "fabric not up" in event.details
         ]
-        if not events:
-            return
-        hosts = hosts_in(events)
-        yield self.of_events(
-            events,
-            "fabric not up",
-            f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
-        )
+        if events:
+            at = hosts_word(hosts_in(events)) or "a node"
+            message = f"{at}: CUDA does not start: the NVSwitch fabric of the node is not up"
+            yield self.of_events(events, "fabric not up", message)
 
     def _nvls(self, job: Job) -> Iterator[Finding]:
         """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
-        reports = [(event.host, event.rank, event.details, event.origin) for event in job.events if _of_nvls(event)]
-        reports += [
-            (job.processes[number].host if number >= 0 else "", -1, named, where)
-            for number, named, where in named_by(job, "no multicast", "nvls")
-        ]
+        reports = [*filter(_of_nvls, job.events), *named_by(job, "no multicast", "nvls")]
         if not reports:
             return
-        hosts = list(dict.fromkeys(host for host, *_ in reports if host))
-        memory = any("out of memory" in named for _, _, named, _ in reports)
-        yield self.finding(
-            self.where(hosts, ranks=sorted({rank for _, rank, _, _ in reports if rank >= 0})),
+        at = hosts_word(hosts_in(reports)) or "a node"
+        memory = any("out of memory" in report.details for report in reports)
+        yield self.of_events(
+            reports,
             "no multicast",
-            f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
+            f"{at}: NVLink SHARP cannot be set up: multicast memory is not bound",
             fix=self.steps("status of the manager", "out of memory" if memory else "", "without nvls"),
-            evidence=[where for *_, where in reports],
         )
 
     def _imex(self, job: Job, between_trays: bool) -> Iterator[Finding]:
         events = [event for event in job.events if event.level == "WARN" and "no imex" in event.details]
         events = events or (_not_imported(job) if between_trays else [])
-        if not events:
-            return
-        yield self.of_events(
-            events,
-            "no imex",
-            f"{hosts_word(hosts_in(events))}: NVLink between nodes is there and does not work: IMEX",
-        )
+        if events:
+            message = f"{hosts_word(hosts_in(events))}: NVLink between nodes is there and does not work: IMEX"
+            yield self.of_events(events, "no imex", message)
 
 
-def _faults(state: int, mask: int) -> list[tuple[Severity, str]]:
-    pairs = []
+def _gpus(lines: Sequence[Line]) -> int:
+    return len({(line.host, line.details["bus"]) for line in lines})
+
+
+def _faults(named: Mapping[str, str]) -> Iterator[tuple[Severity, str]]:
+    """What is wrong with the fabric of a GPU by a line of NCCL's."""
+    if "health" in named:
+        yield Severity.WARNING, f"the fabric's bandwidth is {named['health'].lower().removesuffix('_bandwidth')}"
+        return
+    state, mask = int(named["state"]), int(named["mask"], 16)
     if state in STATES:
-        pairs.append((Severity.WARNING, f"fabric registration is {STATES[state]}"))
+        yield Severity.WARNING, f"fabric registration is {STATES[state]}"
     if fabric_bandwidth(mask) == "degraded":
-        pairs.append((Severity.WARNING, "the fabric's bandwidth is degraded"))
+        yield Severity.WARNING, "the fabric's bandwidth is degraded"
     for problem in filter(None, (fabric_problems(mask) or "").split(", ")):
-        passing = "recovery" in problem
-        pairs.append((Severity.INFO if passing else Severity.WARNING, f"the fabric's health: {problem}"))
-    return pairs
+        yield Severity.INFO if "recovery" in problem else Severity.WARNING, f"the fabric's health: {problem}"
 
 
 def _not_imported(job: Job) -> list[Event]:
@@ -192,34 +163,24 @@ Domain = tuple[str, str]
 """Cluster UUID and clique, as printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """One GPU's domain by a line of its host."""
-
-    host: str
-    bus: str
-    domain: Domain
-    origin: Origin | None
-
-
-def judge_domains(check: JobCheck, job: Job, memberships: Sequence[Membership]) -> Iterator[Finding]:
-    """GPUs of one tray in different domains, and trays of one job in different ones."""
-    by_host: dict[str, dict[Domain, Membership]] = defaultdict(dict)
-    for membership in memberships:
-        if membership.domain[0].strip("0.x"):
-            by_host[membership.host].setdefault(membership.domain, membership)
+def judge_domains(check: JobCheck, job: Job, members: Sequence[Line]) -> Iterator[Finding]:
+    """GPUs of one tray in different domains, and trays of one job in different ones, by lines that give their GPU's."""
+    by_host: dict[str, dict[Domain, Line]] = defaultdict(dict)
+    for line in members:
+        if line.details["uuid"].strip("0.x"):
+            by_host[line.host].setdefault((line.details["uuid"], line.details["clique"]), line)
     torn = {host: domains for host, domains in by_host.items() if host and len(domains) > 1}
     if torn:
         yield _inside(check, job, torn)
-    whole = {host: next(iter(domains.values())) for host, domains in by_host.items() if host not in torn}
-    shared = grouped((membership.domain, host) for host, membership in whole.items())
+    whole = {host: next(iter(domains)) for host, domains in by_host.items() if host not in torn}
+    shared = grouped((domain, host) for host, domain in whole.items())
     if len(shared) > 1:
-        yield _between(check, job, shared, whole)
+        yield _between(check, job, shared, by_host)
     if lone := _without_domain(job, by_host):
         yield _outside(check, job, lone, by_host)
 
 
-def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Membership]]) -> list[str]:
+def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Line]]) -> list[str]:
     """Hosts whose GPUs NVML gives no NVLink domain, of a job whose other hosts have one. NCCL prints it of each GPU
     that has one, so that its line lacks only where the log says as much else of a host as of the others."""
     kinds: dict[str, set[str]] = defaultdict(set)
@@ -232,9 +193,7 @@ def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Membership]]
     return [host for host in job.hosts if host not in by_host and len(always) >= LEAST_KINDS and always <= kinds[host]]
 
 
-def _outside(
-    check: JobCheck, job: Job, lone: Sequence[str], by_host: Mapping[str, Mapping[Domain, Membership]]
-) -> Finding:
+def _outside(check: JobCheck, job: Job, lone: Sequence[str], by_host: Mapping[str, Mapping[Domain, Line]]) -> Finding:
     others = [host for host in by_host if host]
     return check.finding(
         check.where(lone, ranks=ranks_on(job, lone)),
@@ -245,7 +204,7 @@ def _outside(
     )
 
 
-def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Membership]]) -> Finding:
+def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Line]]) -> Finding:
     hosts = list(torn)
     first = torn[hosts[0]]
     return check.finding(
@@ -253,18 +212,20 @@ def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Member
         "tray in two domains",
         f"{hosts_word(hosts)}: the GPUs of one tray are in {len(first)} NVLink domains",
         observed="; ".join(
-            f"GPU {membership.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, membership in first.items()
+            f"GPU {line.details['bus']}: cluster {domain[0]}, clique {domain[1]}" for domain, line in first.items()
         ),
         evidence=[domain for domains in torn.values() for domain in domains.values()],
     )
 
 
 def _between(
-    check: JobCheck, job: Job, shared: Mapping[Domain, Sequence[str]], whole: Mapping[str, Membership]
+    check: JobCheck, job: Job, shared: Mapping[Domain, Sequence[str]], by_host: Mapping[str, Mapping[Domain, Line]]
 ) -> Finding:
     sizes = sorted({len(hosts) for hosts in shared.values()})
     lone = [hosts[0] for hosts in shared.values() if len(hosts) == 1]
     uneven = len(sizes) > 1 and bool(lone)
+    whole = {host for hosts in shared.values() for host in hosts}
+    named = lone if uneven else [host for host in by_host if host in whole]
     clusters = {uuid for uuid, _ in shared}
     what = "clusters" if len(clusters) > 1 else "cliques of one cluster"
     message = f"the trays of the job are in {plural(len(shared), 'NVLink domain')}: different {what}"
@@ -273,12 +234,12 @@ def _between(
     if uneven:
         message = f"{hosts_word(lone)} is in another NVLink domain than the trays beside it: different {what}"
     return check.finding(
-        check.where(lone if uneven else list(whole), ranks=ranks_on(job, lone if uneven else list(whole))),
+        check.where(named, ranks=ranks_on(job, named)),
         "trays in several domains",
         message,
         severity=Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
         observed="; ".join(f"cluster {uuid}, clique {clique}: {hosts_word(h)}" for (uuid, clique), h in shared.items()),
         fix=check.steps("partition" if len(clusters) == 1 else "", "one domain"),
-        evidence=[whole[hosts[0]] for hosts in shared.values()],
+        evidence=[by_host[hosts[0]][domain] for domain, hosts in shared.items()],
         confidence=Confidence.HIGH if not uneven else Confidence.MEDIUM,
     )

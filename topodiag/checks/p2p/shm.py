@@ -263,9 +263,10 @@ def joined_by(job: Job, host: str, talk: GpuConnection | ConnectionGroup) -> Fac
 
 def _refused_pairs(job: Job) -> Refusals:
     pairs: dict[tuple[str, frozenset[str]], Origin | None] = {}
-    for number, named, where in logs.named_by(job, "other_gpu", "p2p off"):
-        for host in [job.processes[number].host] if number >= 0 else job.hosts:
-            pairs.setdefault((host, frozenset((f"GPU{named['gpu']}", f"GPU{named['other_gpu']}"))), where)
+    for line in logs.named_by(job, "other_gpu", "p2p off"):
+        pair = frozenset((f"GPU{line.details['gpu']}", f"GPU{line.details['other_gpu']}"))
+        for host in [line.host] if line.process >= 0 else job.hosts:
+            pairs.setdefault((host, pair), line.origin)
     return pairs
 
 

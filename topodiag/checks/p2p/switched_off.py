@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, ranks_in
 from topodiag.checks.p2p.shm import around_p2p, cost_of_detour, switched_off
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import NET, ask_for
@@ -57,19 +57,16 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
         return self.any_of(job, findings, unknown="" if seen else f"no settings were seen; {ask_for(job, *NET)}")
 
     def _refused(self, job: Job) -> Iterator[Finding]:
-        texts = [(text, where, -1) for _, text, where in logs.said_by(job, "p2p off")]
-        texts += [(event.text, event.origin, event.rank) for event in job.events]
-        bad = [entry for entry in texts if OFF_NVLINK in entry[0].lower()]
-        if not bad:
-            return
-        yield self.finding(
-            self.where(ranks=sorted({rank for _, _, rank in bad if rank >= 0})),
-            "refused by nccl",
-            f"the driver refuses peer-to-peer between GPUs that NVLink joins ({plural(len(bad), 'line')})",
-            observed=bad[0][0].strip(),
-            cost=cost_of_detour(job, list(job.hosts)),
-            evidence=[where for _, where, _ in bad],
-        )
+        lines = (*logs.said_by(job, "p2p off"), *job.events)
+        bad = [line for line in lines if OFF_NVLINK in line.text.lower()]
+        if bad:
+            yield self.of_events(
+                bad,
+                "refused by nccl",
+                f"the driver refuses peer-to-peer between GPUs that NVLink joins ({plural(len(bad), 'line')})",
+                self.where(ranks=ranks_in(bad)),
+                cost=cost_of_detour(job, list(job.hosts)),
+            )
 
     def _by_setting(self, job: Job, off: list[tuple[int, GivenSetting]]) -> Finding:
         given = off[0][1]

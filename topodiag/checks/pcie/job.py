@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.checks.interface import JobCheck, hosts_word
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job.logs import SystemPrint, most, named_by, prints, ranks_and_labels, topology_file
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.words.units import fold_runs, in_gbs
 
@@ -73,23 +73,20 @@ class AcsHinted(JobCheck, id="PCI004"):
     """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        hints = [
-            (judged.processes[number].host if number >= 0 else "", named, where)
-            for number, named, where in named_by(judged, "acs", "hint")
-        ]
-        hints += [(e.host, e.details, e.origin) for e in judged.events if e.level == "WARN" and "acs" in e.details]
+        hints: list[Event] = [*named_by(judged, "acs", "hint")]
+        hints += [event for event in judged.events if event.level == "WARN" and "acs" in event.details]
         if not hints:
             return self.not_applicable(judged, "no line speaks of ACS or the IOMMU: `topodiag scan` of the node does")
-        hosts = tuple(dict.fromkeys(host for host, _, _ in hints if host))
         # A kernel may pass through by default (CONFIG_IOMMU_DEFAULT_PASSTHROUGH), and a guest has no IOMMU to set: RCCL
         # looks for the words alone, which are never by themselves why a job failed.
-        by_words = all("not on command line" in named for _, named, _ in hints)
-        finding = self.finding(
-            self.where(hosts),
+        by_words = all("not on command line" in hint.details for hint in hints)
+        at = hosts_word(hosts_in(hints)) or "a node"
+        finding = self.of_events(
+            hints,
             "job acs",
-            f"{hosts_word(hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
+            f"{at}: ACS or the IOMMU may send GPU traffic through the host bridge",
+            self.where(hosts_in(hints)),
             severity=Severity.INFO if by_words else Severity.WARNING,
-            evidence=[where for *_, where in hints],
             confidence=Confidence.MEDIUM if by_words else Confidence.LOW,
         )
         return self.any_of(judged, [finding])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.job.logs import said_by
+from topodiag.checks.shared.job import logs
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
-from topodiag.model.provenance import Origin
 
 REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml",
            "too many xml", " of node ")  # fmt: skip
@@ -50,9 +49,8 @@ class TopologyFileRefused(JobCheck, id="TOP001"):
         refused = tuple(filter(_refuses, judged.events))
         if not refused:
             return self.any_of(judged, self._not_there(judged, list(_missing(judged))))
-        files = [
-            text.rpartition("file ")[2] for _, text, _ in said_by(judged, "topo file") if "Loading topology" in text
-        ]
+        lines = logs.said_by(judged, "topo file")
+        files = [line.text.rpartition("file ")[2] for line in lines if "Loading topology" in line.text]
         given = [process.settings.get("NCCL_TOPO_FILE") for process in judged.processes]
         files += [setting.value for setting in given if setting is not None]
         words = refused[0].text.strip()
@@ -65,27 +63,23 @@ class TopologyFileRefused(JobCheck, id="TOP001"):
         )
         return self.any_of(judged, [finding])
 
-    def _not_there(self, job: Job, missing: Sequence[tuple[str, Origin | None, str]]) -> Iterator[Finding]:
-        for _, _, name in missing[:1]:
-            yield self.finding(
-                self.where(list(dict.fromkeys(host for host, _, _ in missing if host))),
+    def _not_there(self, job: Job, missing: Sequence[tuple[logs.Line, str]]) -> Iterator[Finding]:
+        for _, name in missing[:1]:
+            yield self.of_events(
+                [line for line, _ in missing],
                 "file not there",
                 f"NCCL_TOPO_FILE={name} is not there: NCCL goes on with the topology that it sees itself",
                 observed=f"Could not open XML topology file {name}",
-                evidence=[line for _, line, _ in missing],
                 coverage=Coverage(len(missing), len(job.processes), "processes"),
             )
 
 
-def _missing(judged: Job) -> Iterator[tuple[str, Origin | None, str]]:
-    """Host, line and path of each process whose NCCL_TOPO_FILE could not be opened."""
-    for number, text, origin in said_by(judged, "topo file"):
-        if number < 0 or not text.startswith("Could not open"):
-            continue
-        process = judged.processes[number]
-        given = process.settings.get("NCCL_TOPO_FILE")
-        if given is not None and given.value in text:
-            yield process.host, origin, given.value
+def _missing(judged: Job) -> Iterator[tuple[logs.Line, str]]:
+    """Line and path of each process whose NCCL_TOPO_FILE could not be opened."""
+    for line in logs.said_by(judged, "topo file"):
+        given = judged.processes[line.process].settings.get("NCCL_TOPO_FILE") if line.process >= 0 else None
+        if given is not None and line.text.startswith("Could not open") and given.value in line.text:
+            yield line, given.value
 
 
 def _refuses(event: Event) -> bool:

@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 
-from topodiag.checks.interface import JobCheck, hosts_word
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job.logs import SystemPrint, nvlink_gbs, prints, ranks_and_labels, ranks_on, said_by
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
-from topodiag.model.provenance import Origin
 from topodiag.words.units import fold_runs, grouped, in_gbs, plural
 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
@@ -40,43 +39,39 @@ class GuessedTopology(JobCheck, id="TOP003"):
         if not flat and (with_tree or not notes):
             return self.clean(judged, "", Coverage(len(seen), len(judged.hosts), "nodes"))
         if not flat:
-            return self.any_of(judged, [self._unread(judged, notes)])
+            return self.any_of(judged, [self._unread(notes)])
         hosts = [host for host, _ in flat]
         finding = self.finding(
             self.where(hosts),
             "guessed in the log",
             f"NCCL guesses the PCI tree of {hosts_word(hosts)}: no PCI switch and no NUMA node is known",
             observed="GPUs and NICs directly below a CPU of NUMA node -1"
-            + (f"; {plural(len(notes), 'note')}: {notes[0][1]}" if notes else ""),
-            evidence=[system.origin for _, system in flat] + [where for _, _, where in notes],
+            + (f"; {plural(len(notes), 'note')}: {notes[0].text}" if notes else ""),
+            evidence=[*(system for _, system in flat), *notes],
             coverage=Coverage(len(hosts), len(seen), "printed nodes"),
         )
         return self.any_of(judged, [finding])
 
-    def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
+    def _unread(self, notes: Sequence[Event]) -> Finding:
         """By the notes, where no print shows a PCI tree that came of it."""
-        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in notes if number >= 0))
-        return self.finding(
-            self.where(hosts),
+        return self.of_events(
+            notes,
             "unread link",
-            f"NCCL could not read a part of the PCI tree of {hosts_word(hosts) or 'a node'}, and guesses it",
-            observed=f"{plural(len(notes), 'note')}: {notes[0][1]}",
-            evidence=[where for _, _, where in notes],
+            f"NCCL could not read a part of the PCI tree of {hosts_word(hosts_in(notes)) or 'a node'}, and guesses it",
+            self.where(hosts_in(notes)),
+            observed=f"{plural(len(notes), 'note')}: {notes[0].text}",
         )
 
 
-def _notes(job: Job) -> tuple[tuple[int, str, Origin | None], ...]:
-    """NCCL's notes that it could not read a part of the tree: process (-1: unknown), text, line."""
-    numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
-    notes = [*said_by(job, "topo note")]
-    notes += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
-    return tuple(
-        (number, text, where)
-        for number, text, where in notes
-        if text.lower().startswith(("topology detection", "could not find real path"))
-        and any(words in text.lower() for words in DOUBTS)
-        and NO_DEVICE not in text
-    )
+def _notes(job: Job) -> list[Event]:
+    """NCCL's notes that it could not read a part of the tree."""
+    return [
+        note
+        for note in (*said_by(job, "topo note"), *job.events)
+        if note.text.lower().startswith(("topology detection", "could not find real path"))
+        and any(words in note.text.lower() for words in DOUBTS)
+        and NO_DEVICE not in note.text
+    ]
 
 
 def _is_flat(system: NcclSystem) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, processes_word, rank_word, ranks_in
@@ -10,8 +9,7 @@ from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Silent, Standing, 
 from topodiag.checks.shared.job.logs import named_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Job
-from topodiag.model.provenance import Origin
-from topodiag.words.units import plural
+from topodiag.words.units import grouped, plural
 
 BLIND = (
     "RAS shows launches alone: a hang in which all ranks launched the same, sends and receives, ranks that wait in"
@@ -149,14 +147,9 @@ def by_dead_peers(check: JobCheck, job: Job) -> Iterator[Finding]:
     more are given up."""
     if job.ras or (job.world is not None and job.world.destroyed):
         return
-    own: dict[str, int] = {}
-    tellers: dict[str, set[int]] = defaultdict(set)
-    origins: list[Origin | None] = []
-    for number, named, _ in named_by(job, "own_address", "ras"):
-        own[named["own_address"]] = number
-    for number, named, origin in named_by(job, "dead_peer", "ras"):
-        tellers[named["dead_peer"]].add(number)
-        origins.append(origin)
+    own = {line.details["own_address"]: line.process for line in named_by(job, "own_address", "ras")}
+    lines = list(named_by(job, "dead_peer", "ras"))
+    tellers = grouped((line.details["dead_peer"], line.process) for line in lines)
     dead = sorted({own[address] for address in tellers if own.get(address, -1) >= 0})
     telling = set().union(*tellers.values()).difference(dead)
     size = max(job.world_size, len(job.processes))
@@ -170,6 +163,6 @@ def by_dead_peers(check: JobCheck, job: Job) -> Iterator[Finding]:
         f"RAS of {plural(len(telling), 'process', 'processes')} gave up {', '.join(who[:4])}: it reached them no more"
         " while they ran",
         observed="`as DEAD` in the others' logs, after 60 s (times NCCL_RAS_TIMEOUT_FACTOR)",
-        evidence=origins[:8],
+        evidence=lines,
         coverage=Coverage(len(telling), size, "processes that say so"),
     )

@@ -48,16 +48,16 @@ class NicPosts:
 def slow_nics(job: Job) -> tuple[NicPosts, ...]:
     """NICs whose posts take far longer than those of the others, the slowest first; none where most are slow."""
     seen: dict[tuple[str, str], NicPosts] = {}
-    for number, named, where in named_by(job, "nic", "wqe latency"):
-        if number < 0:
+    for line in named_by(job, "nic", "wqe latency"):
+        if line.process < 0:
             continue
-        host, p99_ns = job.processes[number].host, int(named["p99_ns"])
+        host, named, p99_ns = line.host, line.details, int(line.details["p99_ns"])
         nic = seen.setdefault((host, named["nic"]), NicPosts(host, named["nic"]))
         nic.posts += int(named["posts"])
         nic.slow += int(named["slow"])
         nic.threshold_ns = int(named["threshold_ns"])
         if nic.origin is None or p99_ns > nic.p99_ns:
-            nic.p99_ns, nic.origin = p99_ns, where
+            nic.p99_ns, nic.origin = p99_ns, line.origin
     slow = [nic for nic in seen.values() if nic.posts >= LEAST_POSTS and nic.share >= SLOW_SHARE]
     rest = [nic for nic in seen.values() if nic not in slow]
     others = sum(nic.slow for nic in rest) / max(1, sum(nic.posts for nic in rest))

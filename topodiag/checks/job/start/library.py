@@ -153,7 +153,7 @@ def _shown(job: Job, versions: dict[str, Release]) -> Iterator[tuple[LibraryFaul
 def _stands_after(job: Job, call: str, event: Event) -> bool:
     """Whether a line of this call, or of the communicator that it makes, stands above a line of the same log."""
     origins = [communicator.origin for communicator in job.communicators if communicator.func == call]
-    origins += [where for _, text, where in said_by(job, "split") if text.startswith(call)]
+    origins += [line.origin for line in said_by(job, "split") if line.text.startswith(call)]
     line = event.origin
     return line is not None and any(
         where is not None and where.source == line.source and (where.line or 0) < (line.line or 0) for where in origins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_in, processes_word, quoted, rank_word
-from topodiag.checks.shared.job.logs import named_by, said_by
+from topodiag.checks.shared.job.logs import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
@@ -103,17 +103,15 @@ class VersionsDiffer(JobCheck, id="JOB002"):
     def _by_notice(self, job: Job) -> Iterator[Finding]:
         """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
         notices = list(said_by(job, "git mismatch"))
-        others = sorted({int(named["rank"]) for _, named, _ in named_by(job, "rank", "git mismatch")})
-        if not notices:
-            return
-        yield self.finding(
-            self.where(),
-            "another build",
-            f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
-            " rank 0",
-            observed=quoted(notices[0][1]),
-            evidence=[origin for _, _, origin in notices],
-        )
+        others = sorted({int(notice.details["rank"]) for notice in notices if "rank" in notice.details})
+        if notices:
+            yield self.of_events(
+                notices,
+                "another build",
+                f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
+                " rank 0",
+                self.where(),
+            )
 
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""

@@ -201,11 +201,7 @@ def _without_interface(job: Job, *, named: bool) -> list[Event]:
     ]
     if not events and not settings_of(job, "NCCL_SOCKET_FAMILY"):
         events = [event for event in job.events if event.level == "WARN" and "no family" in event.details]
-    return events or [
-        Event("interface", origin.text, job.processes[number].host, level="INFO", origin=origin)
-        for number, _, origin in named_by(job, "no interfaces", "socket note")
-        if number >= 0 and origin is not None
-    ]
+    return events or [line for line in named_by(job, "no interfaces", "socket note") if line.process >= 0]
 
 
 def _against_lo(process: Process) -> GivenSetting | None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from topodiag.checks.interface import JobCheck, hosts_word, ranks_in
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, ranks_in
 from topodiag.checks.shared.job.logs import named_by
 from topodiag.checks.shared.job.text import MET
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
@@ -76,18 +76,6 @@ OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedConnect:
-    """A connect that no answer came to: where, for whom (empty where the line does not say), and its rank or -1."""
-
-    host: str
-    peer: str
-    text: str
-    origin: Origin | None
-    rank: int = -1
-    why: str = ""
-
-
 def by_connects(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Connects of sockets that failed, else those that were tried again. `refused` is a process that is gone, and not
     told here."""
@@ -95,36 +83,36 @@ def by_connects(check: JobCheck, job: Job) -> Iterator[Finding]:
     unreached = failed or _tried(job)
     if not unreached:
         return
-    hosts = list(dict.fromkeys(connect.host for connect in unreached if connect.host))
-    peers = list(dict.fromkeys(connect.peer for connect in unreached if connect.peer))
+    hosts = hosts_in(unreached)
+    peers = list(dict.fromkeys(peer for connect in unreached if (peer := connect.details.get("peer"))))
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
     who, peer_words = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
     what = f"{who} cannot reach {peer_words}" + (f" over {'/'.join(used[:3])}" if used else "")
-    why = unreached[0].why
+    first = unreached[0]
+    why = TRIED_AGAIN if first.kind == TRIED_AGAIN else first.details.get("why", "")
     by_reason = own_data("checks/network/interfaces/unreached")
     words = by_reason.get(why, by_reason["other"])
     if "what" in words:
         what = words["what"].format(who=who, whom=peer_words)
-    yield check.finding(
-        check.where(hosts, ranks=ranks_in(unreached), nics=used[:3]),
+    yield check.of_events(
+        unreached,
         "unreached",
         what,
+        check.where(hosts, ranks=ranks_in(unreached), nics=used[:3]),
         severity=Severity.ERROR if failed else Severity.WARNING,
         expected=words["expected"],
         fix=words["fix"],
-        evidence=unreached,
     )
 
 
-def _failed(job: Job) -> list[FailedConnect]:
+def _failed(job: Job) -> list[Event]:
     """Connects that failed; not that nobody answered where a process found its port taken: it did not listen."""
     is_taken = any(event.details.get("how") == "port taken" for event in job.events)
     return [
-        FailedConnect(event.host, named.get("peer", ""), event.text, event.origin, event.rank, named.get("why", ""))
+        event
         for event in job.events
-        for named in [event.details]
         if event.kind == "connect" and "ibv_" not in event.text and _is_unreached(event)
-        if not (is_taken and named.get("why") == "silent")
+        if not (is_taken and event.details.get("why") == "silent")
     ]
 
 
@@ -138,17 +126,13 @@ def _is_loopback(peer: str) -> bool:
     return peer in ("localhost", "::1") or peer.startswith("127.")
 
 
-def _tried(job: Job) -> list[FailedConnect]:
+def _tried(job: Job) -> list[Event]:
     """Connects that were tried again: NCCL prints them at level INFO, from 2.24 on each time."""
-    tried = [
-        FailedConnect(job.processes[number].host, named.get("peer", "another node"), where.text, where)
-        for number, named, where in named_by(job, "no way", "socket note", "retry")
-        if number >= 0 and where is not None
-    ]
-    return tried or _still_tried(job)
+    tried = [line for line in named_by(job, "no way", "socket note", "retry") if line.process >= 0]
+    return [*tried] or _still_tried(job)
 
 
-def _still_tried(job: Job) -> list[FailedConnect]:
+def _still_tried(job: Job) -> list[Event]:
     """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
     events = [event for event in job.events if event.kind == TRIED_AGAIN]
     tried = [event for event in events if "peer" in event.details and not _is_loopback(event.details["peer"])]
@@ -159,7 +143,7 @@ def _still_tried(job: Job) -> list[FailedConnect]:
         return []
     if job.steps or job.communicators or any(event.kind == MET for event in job.events):
         return []
-    return [FailedConnect(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
+    return tried
 
 
 def _is_gone(job: Job, refused: Event) -> bool:

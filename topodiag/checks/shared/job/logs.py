@@ -12,7 +12,7 @@ from topodiag.checks.interface import MAX_EVIDENCE, hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding
-from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Message, Process
+from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Process
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
@@ -259,9 +259,9 @@ def ranks_and_labels(job: Job, printed: SystemPrint, names: Iterable[str]) -> tu
 
 def topology_file(job: Job) -> tuple[str, Origin | None]:
     """The topology file of the job and the line that names it, "" without one."""
-    for _, text, where in said_by(job, "topo file"):
-        if "Loading topology" in text:
-            return text.rpartition("file ")[2].strip(), where
+    for line in said_by(job, "topo file"):
+        if "Loading topology" in line.text:
+            return line.text.rpartition("file ")[2].strip(), line.origin
     for given in settings_of(job, "NCCL_TOPO_FILE").values():
         return given[0][1].value, given[0][1].origin
     return "", None
@@ -324,28 +324,30 @@ def gpu_word(job: Job, world_rank: int) -> str:
     return f"GPU{number}" if number >= 0 else ""
 
 
-def said_by(job: Job, kind: str) -> Iterator[tuple[int, str, Origin | None]]:
-    """Messages of a kind: index of the process (-1: of a communicator), text, place."""
-    for number, message in _messages(job, kind):
-        yield number, message.text, message.origin
+@dataclass(frozen=True, slots=True)
+class Line(Event):
+    """A message of a process, or of a communicator: `process` -1, no host."""
+
+    process: int = -1
 
 
-Named = tuple[int, Mapping[str, str], Origin | None]
-"""Index of a process (-1: of a communicator), what its line says and names, and the line."""
+def said_by(job: Job, *kinds: str) -> Iterator[Line]:
+    """Messages of these kinds: of each those of processes, by index, then those of communicators."""
+    for kind in kinds:
+        for number, message in job.messages.get(kind, ()):
+            process, details = job.processes[number], message.details
+            yield Line(
+                kind, message.text, process.host, process.pid, level="INFO", details=details, origin=message.origin,
+                process=number,
+            )  # fmt: skip
+        for message in (message for communicator in job.communicators for message in communicator.messages):
+            if message.kind == kind:
+                yield Line(kind, message.text, "", level="INFO", details=message.details, origin=message.origin)
 
 
-def named_by(job: Job, fact: str, *kinds: str) -> Iterator[Named]:
+def named_by(job: Job, fact: str, *kinds: str) -> Iterator[Line]:
     """Messages of these kinds that say or name a fact (evidence/nccl_log/grammar/facts.toml)."""
-    for number, message in (pair for kind in kinds for pair in _messages(job, kind)):
-        if fact in message.details:
-            yield number, message.details, message.origin
-
-
-def _messages(job: Job, kind: str) -> Iterator[tuple[int, Message]]:
-    """Those of processes, by index, then those of communicators, by -1."""
-    yield from job.messages.get(kind, ())
-    for communicator in job.communicators:
-        yield from ((-1, message) for message in communicator.messages if message.kind == kind)
+    return (line for line in said_by(job, *kinds) if fact in line.details)
 
 
 def fold(findings: Sequence[Finding]) -> list[Finding]:
