@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Confidence, Cost, Outcome
+from topodiag.model.finding import Confidence, Outcome
 from topodiag.words.units import spell_us
 
 SMALL = 4096
@@ -73,7 +73,7 @@ class LatencyFloorHigh(BenchCheck, id="BEN002"):
             self.advice("latency", latency_us=spell_us(expected.latency_us), most=most),
             f"{title(run)} takes {spell_us(floor)} for the smallest sizes, {times:.0f} times what the links need",
             observed=f"{spell_us(floor)} up to {SMALL} B ({place(benchmark)})",
-            cost=Cost(text=f"{spell_us(floor - expected.latency_us)} per small operation"),
+            cost=f"{spell_us(floor - expected.latency_us)} per small operation",
             evidence=(small[0].origin or run.origin,),
             confidence=Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM,
         )

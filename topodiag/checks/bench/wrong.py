@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, size_text, title
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Cost, Finding, Outcome
+from topodiag.model.finding import Finding, Outcome
 
 
 class WrongResults(BenchCheck, id="BEN004"):
@@ -64,6 +64,6 @@ class WrongResults(BenchCheck, id="BEN004"):
             "wrong",
             f"{title(run)} returned {total:.0f} wrong values{where}",
             observed=f"{len(wrong)} of {checked} rows wrong, {run.out_of_bounds or 0} out of bounds ({place(judged)})",
-            cost=Cost(text="no result of these ranks can be trusted"),
+            cost="no result of these ranks can be trusted",
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
         )

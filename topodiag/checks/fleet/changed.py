@@ -10,7 +10,7 @@ from topodiag.checks.fleet.flapping import TRAINING_S
 from topodiag.checks.fleet.places import labels
 from topodiag.checks.interface import Advice, Check
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
+from topodiag.model.finding import Finding, Outcome, Severity, Where
 from topodiag.model.fleet import CLOSED, FactKind, NodeFact
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.provenance import Origin
@@ -273,7 +273,7 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
             f"{label} changed from {was} to {after}",
             observed=after,
             expected=f"{was}, as in the {judged.basis}",
-            cost=Cost(text="" if severity is Severity.INFO else "it may cost bandwidth or stability"),
+            cost="" if severity is Severity.INFO else "it may cost bandwidth or stability",
             fix=() if severity is Severity.INFO else ("find out who changed it; if nobody did, the part is at fault",),
             evidence=[
                 Origin(before.source, None, f"{before.day}: {change.key} {was}"),

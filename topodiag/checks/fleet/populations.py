@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.fleet.weights import weight_of
 from topodiag.checks.interface import FleetCheck
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, Populations
 from topodiag.model.fleet_words import fact_name
 from topodiag.words.units import few, percent, plural
@@ -66,7 +66,7 @@ class TwoPopulations(FleetCheck, id="FLT002"):
             observed="; ".join(
                 f"{plural(len(group.nodes), 'node')}: {few(group.values, _SHOWN)}" for group in split.groups
             ),
-            cost=Cost(text=weight_of(*split.facts[0][:2]).why),
+            cost=weight_of(*split.facts[0][:2]).why,
             confidence=Confidence.HIGH if split.known >= 10 else Confidence.MEDIUM,
         )
 

@@ -200,7 +200,7 @@ class GdrTooFar(NodeCheck, id="GDR002"):
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
             fix=self.steps("another nic", kind=kind.name),
-            cost=Cost(text=text),
+            cost=text,
             evidence=[at.words for at in group],
             confidence=Confidence.HIGH if all(devices.gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )

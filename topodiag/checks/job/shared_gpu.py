@@ -20,7 +20,7 @@ from topodiag.checks.interface import (
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for, outlived
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
@@ -243,7 +243,7 @@ class SharedGpu(JobCheck, id="JOB004"):
             f"{hosts_word(list(short))} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
             observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
             expected=f"{plural(usual, 'rank')}, as on most nodes",
-            cost=Cost(text=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle"),
+            cost=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle",
             evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
         )
 

@@ -161,7 +161,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
             + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
             observed=f"NCCL lists {hca.name} only",
-            cost=Cost(text=text),
+            cost=text,
             evidence=[hca, *(given for _, given in filtered[:1])],
             coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
         )

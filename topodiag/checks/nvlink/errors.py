@@ -12,7 +12,7 @@ from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.node.kernel import named
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.words.own_data import own_data
@@ -155,10 +155,8 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
             + ", ".join(f"1 or more {_words(name)}" for name in growing)
             + " per link is a fault (NVIDIA DCGM's health watch)",
             fix=self.steps("link errors"),
-            cost=Cost(
-                text="; ".join(dict.fromkeys(LIMITS[name]["meaning"] for name in growing))
-                + "; every ring over such a link waits for it"
-            ),
+            cost="; ".join(dict.fromkeys(LIMITS[name]["meaning"] for name in growing))
+            + "; every ring over such a link waits for it",
             evidence=[fact for reading in readings for fact in (reading.counter.later, reading.counter.first)],
         )
 
@@ -174,7 +172,7 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
             observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
             expected=f"fewer than {limit['total']} per link since boot; one sample cannot say whether it grows",
             fix=self.steps("two samples", "link errors"),
-            cost=Cost(text=f"{limit['meaning']}, at some time since boot"),
+            cost=f"{limit['meaning']}, at some time since boot",
             evidence=[reading.counter.latest for reading in sorted(readings, key=lambda reading: -reading.amount)],
         )
 

@@ -148,7 +148,7 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             f"{hosts_word(hosts)}: the driver refuses {plural(len(refused), 'pair')} of {fold_runs(labels)}"
             " peer-to-peer",
             observed=f"P2P is disabled between connected GPUs, {plural(len(refused), 'pair')}",
-            cost=Cost(text=DETOUR),
+            cost=DETOUR,
             evidence=refused.values(),
         )
 

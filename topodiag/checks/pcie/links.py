@@ -344,7 +344,7 @@ def _boot_finding(check: NodeCheck, node: Node, event: Event, had: int) -> Findi
         severity=Severity.ERROR if lost else Severity.WARNING,
         observed=f"{gbs} at {fields['address']}",
         expected=f"x{had if lost else able}: {able_gbs}",
-        cost=Cost(text=f"the device is held to {gbs} in each direction"),
+        cost=f"the device is held to {gbs} in each direction",
         evidence=[event],
         confidence=Confidence.HIGH if lost else Confidence.LOW,
     )

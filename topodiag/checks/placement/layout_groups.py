@@ -123,7 +123,7 @@ class SplitGroups(PlacementCheck):
             observed=f"each {dim.dimension} group spans {int(dim.domains.max())} domains",
             expected=f"at most {plural(room, 'rank')} in a group, or NVLink domains of {size}",
             fix=(f"lower {dim.dimension} to {room} and use more pipeline or data parallelism, then measure",),
-            cost=Cost(text=f"its collectives run over the {audit.level_name(int(dim.levels.max()))}, in every layer"),
+            cost=f"its collectives run over the {audit.level_name(int(dim.levels.max()))}, in every layer",
         )
 
 

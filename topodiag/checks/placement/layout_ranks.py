@@ -189,10 +189,8 @@ class RankOrder(PlacementCheck, id="PLC006"):
             else f"nodes by first rank: {first_of(names, 6)}",
             expected=f"all nodes of a {kind} one after the other",
             fix=self.steps("exchange leaves" if moved else "", "hosts in order", swaps=few(swaps, _TOLD)),
-            cost=Cost(
-                text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
-                " they need to"
-            ),
+            cost=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
+            " they need to",
         )
 
     def _moved_ranks(self, audit: Audit) -> Finding | None:

@@ -12,7 +12,7 @@ from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
 from topodiag.checks.shared.job.text import ask_for, began_after, launched_on, place_of
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
 from topodiag.words.units import plural
@@ -152,10 +152,8 @@ class ProcessDied(JobCheck, id="JOB009"):
             f"{who}{where} {cause or ending['says']}{named}{_behind(event)}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
             fix=(_fix(judged, observed, ending["fix"]),),
-            cost=Cost(
-                text="the job ends"
-                + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
-            ),
+            cost="the job ends"
+            + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else ""),
             evidence=[event],
             confidence=confidence,
         )

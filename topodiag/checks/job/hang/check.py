@@ -12,7 +12,7 @@ from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog
 from topodiag.checks.job.hang.words import by_openings, by_stacks, by_words
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
 from topodiag.words.units import grouped, plural
@@ -133,7 +133,7 @@ class RankBehind(JobCheck, id="JOB006"):
             f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
             expected=f"{front} operations on all members",
             fix=look_at(job, ranks),
-            cost=Cost(text="the others wait in that collective" if hung else "the log may have been cut here"),
+            cost="the others wait in that collective" if hung else "the log may have been cut here",
             evidence=_evidence(communicator, worst),
             coverage=Coverage(len(counts), communicator.nranks, "members with operations"),
             confidence=Confidence.HIGH if hung and len(counts) == communicator.nranks else Confidence.MEDIUM,
@@ -192,10 +192,8 @@ class RankBehind(JobCheck, id="JOB006"):
             f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
             expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
             fix=look_at(job, worst),
-            cost=Cost(
-                text=f"{plural(len(at.entries), 'rank')} wait in that collective"
-                + (f", {plural(len(at.follow), 'rank')} in other groups for some of these" if at.follow else "")
-            ),
+            cost=f"{plural(len(at.entries), 'rank')} wait in that collective"
+            + (f", {plural(len(at.follow), 'rank')} in other groups for some of these" if at.follow else ""),
             evidence=[records[rank] for rank in [*worst, waiting] if rank in records],
             coverage=Coverage(len(at.last), at.size, "flight recorder dumps"),
         )

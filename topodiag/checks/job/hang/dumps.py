@@ -10,7 +10,7 @@ from dataclasses import replace
 from topodiag.checks.interface import JobCheck, hosts_with, rank_word
 from topodiag.checks.shared.job.text import group_words
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Cost, Coverage, Finding
+from topodiag.model.finding import Coverage, Finding
 from topodiag.model.job import Job
 from topodiag.words.units import plural
 
@@ -123,7 +123,7 @@ def by_missing_dumps(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]
         f"{rank_word(missing)} left no flight recorder dump, and all others of process group {words} wait in"
         f" {operation} number {number}",
         observed=f"{plural(len(last), 'rank')} at number {number}, state {state}; no dump of {rank_word(missing)}",
-        cost=Cost(text=f"{plural(len(last), 'rank')} wait in that collective"),
+        cost=f"{plural(len(last), 'rank')} wait in that collective",
         evidence=[*ended, *(records[rank] for rank, *_ in last[:2])],
         coverage=Coverage(len(last), len(_members(job, group)), "flight recorder dumps"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, processes_word, rank_word, ranks_in
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Silent, Standing, Stragglers, Who
 from topodiag.checks.shared.job.logs import named_by
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.words.units import grouped, plural
 
@@ -72,7 +72,7 @@ def _stragglers(check: JobCheck, late: Stragglers, standing: Standing) -> Findin
         + (f", the same in {plural(len(standing.status), 'answer')}" if stays else "")
         + (f"; its peers are late in {plural(late.holds_up, 'other communicator')}" if late.holds_up else ""),
         fix=(*check.steps(again), *(_look(check, late.who) if late.who else check.steps("list all ranks"))),
-        cost=Cost(text="the others wait in that collective" if stays else "the job may simply run"),
+        cost="the others wait in that collective" if stays else "the job may simply run",
         evidence=late.origins,
         confidence=Confidence.HIGH if stays else Confidence.LOW,
     )

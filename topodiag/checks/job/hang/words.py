@@ -9,7 +9,7 @@ from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, quo
 from topodiag.checks.shared.job.text import failed, place_of
 from topodiag.lazy import regex
 from topodiag.model.diagnostics import Stack
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Job, Message
 from topodiag.words.units import grouped, in_s, plural
 
@@ -37,7 +37,7 @@ def by_openings(check: JobCheck, job: Job) -> Iterator[Finding]:
         expected=f"ncclCommSplit is called by all {parent.nranks} ranks of {parent.label},"
         " also by those that take no part (NCCL_SPLIT_NOCOLOR)",
         fix=look_at(job, late),
-        cost=Cost(text=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here"),
+        cost=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here",
         evidence=[message.origin for _, message in sorted(entered.items())][:2],
         coverage=Coverage(len(entered), parent.nranks, "ranks that entered"),
     )

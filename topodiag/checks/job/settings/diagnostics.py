@@ -11,7 +11,7 @@ from topodiag.checks.shared.job.logs import named_by
 from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
-from topodiag.model.finding import Cost, Finding, Outcome
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.units import percent, spell_us
@@ -142,7 +142,7 @@ class NcclReports(JobCheck, id="JOB013"):
             severity=kind.severity,
             observed=quoted(f"{lines[0].subject}: {lines[0].text}", 200),
             fix=(kind.fix,),
-            cost=Cost(text=kind.cost),
+            cost=kind.cost,
             evidence=lines,
         )
 
@@ -168,7 +168,7 @@ class NcclReports(JobCheck, id="JOB013"):
             + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in list(values.items())[:4]),
             sure=must,
             observed=quoted(diagnosis.text),
-            cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
+            cost="the first collective fails or hangs" if must else "ranks may choose by different rules",
             evidence=values.values(),
         )
 

@@ -132,7 +132,7 @@ class SettingsDiffer(JobCheck, id="JOB003"):
             ),
             expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
             fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
-            cost=Cost(text=text),
+            cost=text,
             evidence=[given for given in firsts if given is not None],
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
             confidence=_confidence(job, known, groups),

@@ -156,7 +156,7 @@ class LateArriver(JobCheck, id="JOB008"):
             f"{rank_word(ranks)} {'enters' if len(ranks) == 1 else 'enter'} {call} of process group"
             f" {group_words(job, group)} {spell_s(late_s)} after the others",
             observed=f"enqueued {spell_s(late_s)} later than by the median of the other ranks",
-            cost=Cost(text=f"the other ranks wait {spell_s(late_s)}" + ("" if seq else " each time")),
+            cost=f"the other ranks wait {spell_s(late_s)}" + ("" if seq else " each time"),
             evidence=[records[rank] for rank in ranks if rank in records],
             coverage=Coverage(seen, max(size, seen), "ranks with dumps"),
         )

@@ -11,7 +11,7 @@ from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.job.text import ask_for, failed, went_on
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Progress
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
@@ -160,7 +160,7 @@ class InitNotFinished(JobCheck, id="JOB001"):
             f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
             severity=severity,
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
-            cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
+            cost="the first collective waits" if init.done else "all ranks of the communicator wait",
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
             coverage=Coverage(communicator.nranks - init.missing, communicator.nranks, "members seen"),
             confidence=confidence,

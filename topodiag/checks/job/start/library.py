@@ -12,7 +12,7 @@ from topodiag.checks.interface import Advice, JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job.logs import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
 
@@ -113,7 +113,7 @@ class KnownLibraryFault(JobCheck, id="JOB007"):
                 f"the control that proves it: {fault.control}",
                 f"read {fault.source}",
             ),
-            cost=Cost(text=UNSEEN if fault.setting else f"the job ends or hangs{at}"),
+            cost=UNSEEN if fault.setting else f"the job ends or hangs{at}",
             confidence=confidence if version or fault.reported else Confidence.LOW,
         )
 

@@ -8,7 +8,7 @@ from topodiag.checks.interface import Advice, JobCheck, hosts_in, processes_word
 from topodiag.checks.shared.job.logs import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import regex
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.own_data import own_data
@@ -149,11 +149,9 @@ class VersionsDiffer(JobCheck, id="JOB002"):
             fix=self.steps(
                 "one driver" if word == "CUDA driver" else "one image", component=word, version=groups[0][0]
             ),
-            cost=Cost(
-                text="ranks disagree on messages or choices: init fails, or a collective hangs"
-                if severity is Severity.ERROR
-                else "features and choices differ between ranks"
-            ),
+            cost="ranks disagree on messages or choices: init fails, or a collective hangs"
+            if severity is Severity.ERROR
+            else "features and choices differ between ranks",
             evidence=[_said_version(job.processes[numbers[0]], value) for value, numbers in groups],
             coverage=Coverage(sum(map(len, by_value.values())), len(job.processes), "processes"),
         )
