@@ -111,11 +111,7 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
             events = [event for event in job.events if phrase.words.search(event.text)]
             if events:
                 yield self.of_events(
-                    events,
-                    "advised by rccl",
-                    f"RCCL advises {phrase.says}",
-                    expected=phrase.says,
-                    fix=(phrase.fix,),
+                    events, "advised by rccl", f"RCCL advises {phrase.says}", expected=phrase.says, fix=(phrase.fix,)
                 )
 
     def _costs(self, job: Job, force: SettingInForce, rule: Rule) -> Finding:
@@ -156,11 +152,7 @@ class MisreadSettingInLog(SettingsInLog, id="ENV002"):
             events = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
             if events:
                 yield self.of_events(
-                    events,
-                    "refused value",
-                    refusal.says,
-                    expected=refusal.expected,
-                    fix=(refusal.fix,),
+                    events, "refused value", refusal.says, expected=refusal.expected, fix=(refusal.fix,)
                 )
 
 

@@ -45,9 +45,7 @@ def given(node: Node) -> tuple[NodeSetting, ...]:
     places = grouped(((name, value), (scope, origin)) for name, value, scope, origin in _all(node))
     return tuple(
         NodeSetting(
-            *setting,
-            tuple(dict.fromkeys(scope for scope, _ in given_at)),
-            tuple(origin for _, origin in given_at),
+            *setting, tuple(dict.fromkeys(scope for scope, _ in given_at)), tuple(origin for _, origin in given_at)
         )
         for setting, given_at in places.items()
     )

@@ -84,12 +84,7 @@ def _verbs(check: NodeCheck, node: Node) -> Finding | None:
         few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
         severity, nodes = Severity.INFO if inside else Severity.WARNING, plural(given, "uverbs node")
         return check.finding(
-            check.where(node),
-            "few verbs devices",
-            few,
-            severity=severity,
-            observed=nodes,
-            evidence=evidence,
+            check.where(node), "few verbs devices", few, severity=severity, observed=nodes, evidence=evidence
         )
     what = plural(len(adapters), "RDMA device") if adapters else "RDMA"
     return check.finding(

@@ -9,12 +9,7 @@ import numpy as np
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.nic_uses import (
-    FewerThanOthers,
-    fewer_than_others,
-    nics_by_host,
-    ranks_of,
-)
+from topodiag.checks.shared.job.nic_uses import FewerThanOthers, fewer_than_others, nics_by_host, ranks_of
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.nic_uses import (
-    FewerThanOthers,
-    port_names,
-    short_of_captures,
-)
+from topodiag.checks.shared.job.nic_uses import FewerThanOthers, port_names, short_of_captures
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job

@@ -128,9 +128,7 @@ FAILED_ALONE = ManagerState(
 """systemd's word without any other evidence of the machine: on one without NVSwitches the service fails as well."""
 
 ABSENT_ALONE = ManagerState(
-    Severity.WARNING,
-    "no Fabric Manager runs: if these GPUs sit on NVSwitches, CUDA does not start",
-    Confidence.LOW,
+    Severity.WARNING, "no Fabric Manager runs: if these GPUs sit on NVSwitches, CUDA does not start", Confidence.LOW
 )
 """systemd does not know it, or shows it at rest, beside GPUs whose boards have switches; nothing shows the links."""
 

@@ -79,10 +79,7 @@ KERNEL = frozenset(
 
 PORT_DOWN = "NIC001"
 
-_BY_OTHERS = {
-    OUT_OF_SERVICE: "word of a scheduler or a health check",
-    REMARK: "what a line of a tool says",
-}
+_BY_OTHERS = {OUT_OF_SERVICE: "word of a scheduler or a health check", REMARK: "what a line of a tool says"}
 """What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
 
 REFUSED = {

@@ -195,14 +195,7 @@ class Standing:
         placed = tuple(self._with_rank(self.process(process)) for process in lost.values())
         where = [event.origin for event, process in self._events() if process.key in lost and event.origin]
         origins = (*(member.origin for member in placed), *(answer.origin for answer in seen[-1:]), *where[:1])
-        return Silent(
-            placed,
-            given_up,
-            given_up or len(seen) > 1,
-            self._answering(lost),
-            self._both_ways(),
-            origins,
-        )
+        return Silent(placed, given_up, given_up or len(seen) > 1, self._answering(lost), self._both_ways(), origins)
 
     def _given_up(self) -> tuple[dict[tuple[str, int], RasProcess], set[tuple[str, int]]]:
         """Processes that an answer or an event calls dead, and those that came back since."""

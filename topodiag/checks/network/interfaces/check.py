@@ -275,11 +275,7 @@ def _looped(check: JobCheck, events: Sequence[Event]) -> Finding:
     what = f"looks for a peer{f' of {size} ranks' if size else ''} at {address}"
     if address == OWN:
         what = "finds no address of this host by its own name, and takes loopback"
-    return check.of_events(
-        events,
-        "gloo over loopback",
-        f"{_at(events)}Gloo {what}: loopback leads to no other node",
-    )
+    return check.of_events(events, "gloo over loopback", f"{_at(events)}Gloo {what}: loopback leads to no other node")
 
 
 def _at(events: Sequence[Event]) -> str:
