@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evidence.layout.test_training_arguments import dump
+from tests.evidence.layout.test_job_file import dump
 from tests.evidence.live.test_step_times import megatron
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs

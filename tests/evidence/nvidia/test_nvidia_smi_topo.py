@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, label, text_of, value
+from tests.evidence.filled import draft_by, label, node_of, read, text_of, value
+from tests.pasted import loud, said
 from tests.tables import examples
-from topodiag.evidence.draft import NodeDraft
+from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.nvidia.nvidia_smi_links import NvidiaSmiTopo, capabilities, first_node
+from topodiag.evidence.nvidia.nvidia_smi_links import NvidiaSmiNvlink, NvidiaSmiTopo, capabilities, first_node
+from topodiag.evidence.nvidia.nvidia_words import distinct, distinct_uuids
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 
@@ -160,3 +163,121 @@ def test_the_published_case_is_recovered() -> None:
     text = next(given["text"] for given in case["inputs"] if given["kind"] == "topo_p2p")
     assert set(offered(text).values()) == {case["facts"]["p2p"]}
     assert NvidiaSmiTopo().recognises((CORPUS / "topo_m" / "020.txt").read_text())
+
+
+# --- What the checks of PCIe links say of `nvidia-smi --query-gpu`; what is read of it is in a table of readings
+
+
+HEADER = "index, pcie.link.width.current, pcie.link.width.max, utilization.gpu [%]"
+
+
+def test_a_gpu_without_a_bus_id_has_its_pcie_link_all_the_same() -> None:
+    machine = node_of(f"{HEADER}\n0, 16, 16, 97 %\n1, 8, 16, 98 %\n2, 16, 16, 97 %\n")
+    function = machine.pci_of(machine.gpus[1])
+    assert (function.width.value, function.max_width.value) == (8, 16)
+    findings = NarrowPcieLink().judge(machine).findings
+    assert [finding.where.gpus for finding in findings] == [("GPU1",)]
+
+
+def test_gen1_of_a_gpu_at_rest_is_no_fault() -> None:
+    header = "index, pcie.link.gen.current, pcie.link.gen.max, utilization.gpu [%]"
+    assert not SlowPcieLink().judge(node_of(f"{header}\n0, 1, 4, 0 %\n1, 1, 4, 0 %\n")).findings
+
+
+# --- values of nvidia-smi's table that no check asks about: they leave open whether all is well, and are no fault
+
+SOUND = "| N/A   31C    P0              61W / 400W |      3MiB / 81559MiB |      0%      Default |"
+HEAD = "| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2     |\n"
+
+
+def table(*second: str, name: str = "A100-SXM4-80GB") -> str:
+    rows = (
+        f"|   {index}  {name}   On  | 00000000:{index + 1:02X}:00.0 Off |                    0 |\n{text}\n"
+        for index, text in enumerate(second)
+    )
+    return HEAD + "".join(rows)
+
+
+@examples("row", "words")
+def test_an_odd_value_is_quoted_and_leaves_open_whether_all_is_well(row: str, words: str, tmp_path: Path) -> None:
+    answer = said(tmp_path, table(SOUND, row, SOUND))
+    assert answer["verdict"]["state"] == "unknown"
+    assert any(
+        f"GPU1: {words}" in each or f"GPU1: its compute mode {words}" in each
+        for each in answer["verdict"]["not_explained"]
+    )
+    assert not loud(tmp_path, table(SOUND, row, SOUND))
+
+
+@examples("text")
+def test_values_that_sound_machines_show_leave_nothing_open(text: str, tmp_path: Path) -> None:
+    assert not said(tmp_path, text)["verdict"]["not_explained"]
+
+
+# --- what `nvidia-smi -q` says as text, quoted, cut or with a bad value; its readings are rows of a table -----
+
+REPORT = text_of("nvidia-smi-q", "REPORT")
+
+
+@given(st.integers(0, len(REPORT)))
+def test_a_report_cut_anywhere_keeps_the_gpus_before_the_cut(cut: int) -> None:
+    whole = REPORT[:cut].count("Processes   ")
+    assert len(list(read("nvidia-smi-q", REPORT[:cut])[0].entities("gpu"))) >= whole
+
+
+# --- What `nvidia-smi nvlink` says of each link, whichever option was asked for
+
+
+UUIDS = ["GPU-11111111-2222-3333-4444-555555555555", "GPU-11111111-2222-3333-4444-666666666666"]
+LINKS = text_of("nvidia-smi-nvlink", "HEAD")
+
+
+def filled_of(text: str) -> NodeDraft:
+    return draft_by(NvidiaSmiNvlink(), Blob("nvlink.txt", text.encode()))
+
+
+def link(draft: NodeDraft, gpu: int, number: int) -> Entity:
+    return draft.gpu(index=gpu).child("nvlink", number)
+
+
+def test_what_masks_and_repetitions_leave_of_ids_is_distinct() -> None:
+    assert distinct_uuids([(0, "GPU-redacted"), (1, UUIDS[0]), (2, UUIDS[1].upper())]) == {
+        1: UUIDS[0],
+        2: UUIDS[1].upper(),
+    }
+    assert distinct([(0, "0000:1b:00.0"), (1, "0000:1B:00.0"), (2, "0000:2b:00.0")]) == {2: "0000:2b:00.0"}
+
+
+@given(st.text(max_size=60))
+def test_any_words_behind_a_link_leave_the_other_links_alone(words: str) -> None:
+    text = LINKS + " Link 0: " + "".join(words.splitlines()) + "\n Link 1: 25 GB/s\n"
+    assert value(link(filled_of(text), 0, 1), "line_gbs") == 25.0
+
+
+@needs_corpus
+def test_published_texts_are_recognised_and_read_without_a_rest() -> None:
+    source = NvidiaSmiNvlink()
+    number = 0
+    for path in sorted((CORPUS / "links").glob("*.txt")):
+        blob = Blob(path.name, path.read_bytes())
+        is_nvlink = "nvlink" in "".join(blob.text.splitlines()[:2])
+        assert source.recognises(blob.text) is is_nvlink, path.name
+        if is_nvlink:
+            assert source.parse(blob).unread == [], path.name
+            number += 1
+    assert number >= 8
+
+
+@needs_corpus
+@pytest.mark.parametrize(("number", "gpu"), [("022", 3), ("027", 0)])
+def test_the_facts_of_published_links_are_recovered(number: str, gpu: int) -> None:
+    case = json.loads((CORPUS / "cases" / f"{number}.json").read_text())
+    facts = case["facts"]
+    draft = filled_of(next(given["text"] for given in case["inputs"] if given["kind"] == "nvlink"))
+    children = draft.gpu(index=gpu).children
+    down = [number for (_, number), child in children.items() if value(child, "state") == "inactive"]
+    assert len(children) == facts["links"]
+    assert down == facts["inactive"]
+    assert facts.get("gpu_model") in (None, value(draft.gpu(index=gpu), "name"))
+    rates = {value(child, "line_gbs") for child in children.values()} - {None}
+    assert rates == {facts.get("speed_GBps", 26.562)}
