@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, expect, shown
@@ -50,14 +49,10 @@ def test_missing_ranks_are_an_error_where_the_others_wait() -> None:
     assert waiting[1].where.ranks == (5, 6)
 
 
-@pytest.mark.parametrize(
-    ("silent", "nodes", "says"),
-    [
-        ((13,), ("n1",), "rank 13 (on n1, inferred from the others)"),
-        ((3, 13), ("n0", "n1"), "ranks 3, 13"),  # either could be on either
-    ],
-)
-def test_ranks_without_a_line_are_named_with_the_only_host_that_has_room(silent, nodes, says) -> None:
+@examples("silent", "nodes", "says")
+def test_ranks_without_a_line_are_named_with_the_only_host_that_has_room(
+    silent: tuple[int, ...], nodes: tuple[str, ...], says: str
+) -> None:
     job = without(stuck([rank for rank in range(16) if rank not in silent]), *silent)
     ranks = job.communicators[0].ranks.copy()
     ranks[list(silent)] = -1
