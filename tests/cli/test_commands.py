@@ -5,12 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from tests.tables import examples
 from topodiag.checks import registry
 from topodiag.checks.page import SECTIONS, parse
 from topodiag.cli import _COMMANDS
-from topodiag.cli.explain import draw_sections
+from topodiag.cli.explain import draw_sections, explain
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 
@@ -148,3 +149,20 @@ def test_completion_knows_check_ids_choices_and_files(topodiag, words, offered):
     at = str(len(words.split()))
     env = {"_TOPODIAG_COMPLETE": "bash_complete", "COMP_WORDS": f"topodiag {words}", "COMP_CWORD": at}
     assert topodiag(env=env).stdout.splitlines()[0] == offered
+
+
+# --- `topodiag explain EVENT` and `explain --line`: what the catalogue of sentences knows
+
+
+@examples("arguments", "words")
+def test_entries_and_lines_are_explained(arguments: list[str], words: list[str]) -> None:
+    done = CliRunner().invoke(explain, arguments)
+    assert done.exit_code == 0
+    assert [word for word in words if word not in done.output] == []
+
+
+@pytest.mark.parametrize("arguments", [["GDR001", "--line", "x"], ["--line", "x", "--format", "json"]])
+def test_a_line_stands_alone(arguments: list[str]) -> None:
+    done = CliRunner().invoke(explain, arguments)
+    assert done.exit_code == 2
+    assert "--line goes with no name" in done.output
