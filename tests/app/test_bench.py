@@ -19,8 +19,11 @@ from topodiag.app.case.opening import standard_input
 from topodiag.app.diagnose import diagnose
 from topodiag.app.judge.runs import BenchOptions
 from topodiag.evidence.intake.collected import fixture_path
+from topodiag.model.bench import Benchmark
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
+from topodiag.model.verdict import CauseStatus
+from topodiag.verdict.headline import causes_of
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 SIZES = [1 << power for power in range(20, 34)]
@@ -259,3 +262,39 @@ class TestWithALogInTheSameFile:
         (tmp_path / "out.log").write_text(printed(180, ranks=16, hosts=2).replace("node0", "gpu0"))
         (benchmark,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
         assert benchmark.expected.machine != "node00 (from NCCL's log)"
+
+
+# --- Tables of known incidents, by themselves and with the bundles beside them: the cause first, nothing false
+
+
+INCIDENTS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "incidents"
+
+needs_incidents = pytest.mark.skipif(not INCIDENTS.exists(), reason=f"no incidents at {INCIDENTS}")
+
+
+def run_of(name: str) -> Benchmark:
+    (benchmark,) = bench([str(INCIDENTS / name / "nccl-tests")]).benchmarks
+    return benchmark
+
+
+@needs_incidents
+def test_one_hca_of_eight_is_the_cause_by_the_table_alone() -> None:
+    benchmark = run_of("benchmark-over-one-nic")
+    assert benchmark.severe
+    assert benchmark.hypotheses[0].cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
+
+
+@needs_incidents
+@examples("name", "verdict")
+def test_a_table_alone_is_not_called_low_where_another_machine_would_explain_it(name: str, verdict: str) -> None:
+    assert run_of(name).verdict == verdict
+
+
+@needs_incidents
+@examples("name", "check")
+def test_what_the_bundles_show_is_the_first_cause(name: str, check: str) -> None:
+    result = bench([str(INCIDENTS / name / part) for part in ("nccl-tests", "bundles", "logs")])
+    (benchmark,) = result.benchmarks
+    (first, *_) = causes_of(benchmark, result)
+    assert (first.finding.id, first.status) == (check, CauseStatus.ESTABLISHED)
+    assert not benchmark.hypotheses
