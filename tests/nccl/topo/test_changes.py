@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci, to_gpu
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.changes import ChangeError, apply, nets_of
@@ -73,25 +74,10 @@ def test_a_feature_is_off_by_its_setting_and_the_tree_stays() -> None:
     assert tree.env == {"NCCL_NET_GDR_LEVEL": "LOC", "NCCL_ALGO": "Ring"}
 
 
-@pytest.mark.parametrize(
-    ("make", "text", "words"),
-    [
-        (changes.down, "nvlink:3", "write nvlink:GPU3:6"),
-        (changes.down, "nvlink:GPU3:0", "write nvlink:GPU3:6"),
-        (changes.down, "nvlink:GPU9:1", "no GPU9 in this topology; there is GPU0, GPU1, GPU2, GPU3"),
-        (changes.down, "nvlink:GPU2:9", "GPU2 has 4 NVLinks, not 9"),
-        (changes.down, "nvlink:GPU0-GPU1", "GPU0 has no NVLink to GPU1"),
-        (changes.remove, "nic:mlx5_7", "no NIC mlx5_7 in this topology; there is mlx5_0, mlx5_1"),
-        (changes.width, "GPU1=5", "PCIe links have 1, 2, 4, 8, 12, 16, 32 lanes"),
-        (changes.width, "GPU1", "write it like GPU5=4"),
-        (changes.speed, "GPU1=gen9", "gen1 to gen6"),
-        (changes.rate, "mlx5_1=fast", "whole Gb/s"),
-        (changes.off, "wifi", "can be off: gdr"),
-    ],
-)
-def test_what_cannot_be_done_is_said_in_one_line(make: object, text: str, words: str) -> None:
+@examples("make", "text", "words")
+def test_what_cannot_be_done_is_said_in_one_line(make: str, text: str, words: str) -> None:
     with pytest.raises(ChangeError, match=words.replace("(", r"\(")):
-        apply(machine(), [make(text)])  # type: ignore[operator]
+        apply(machine(), [getattr(changes, make)(text)])
 
 
 MAKERS = [changes.down, changes.remove, changes.width, changes.speed, changes.rate, changes.off]
