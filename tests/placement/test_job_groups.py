@@ -13,14 +13,23 @@ import pytest
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.app.case.placement import Placement, PlaceOptions, open_cluster, open_placement
+from topodiag.app.case.cluster import open_cluster
+from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import Placement, open_placement
+from topodiag.emit.place_formats import write
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.layout.rank_files import read_slurm_hostfile
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job, Operations
 from topodiag.model.layout import BY_NAME, Layout, Role
 from topodiag.model.layout_groups import groups_of
+from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, layout_of_job, talk_of_job
+from topodiag.placement.seats import assign
+from topodiag.placement.solve import solve
 
 JOBS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "jobs"
 NAMES = sorted(path.parent.name for path in JOBS.glob("*g_tp8_*/truth.json"))
@@ -207,3 +216,31 @@ def test_groups_that_no_order_of_dimensions_makes_tell_no_layout() -> None:
         1, 8, np.array([0, 1, 2, 3, 4, 5, 6, 15]), role=communicators[0].role, role_sure=Confidence.HIGH
     )
     assert layout_of_job(jobs.job(2, communicators=communicators)) is None
+
+
+# --- Jobs of the corpus, solved from their logs: the emitted map, set against what the corpus knows of the job
+
+
+LOGGED = Path(__file__).parents[3] / "shared" / "corpus" / "jobs"
+
+
+def tensor_groups(truth: dict[str, Any]) -> list[list[int]]:
+    return [
+        communicator["ranks"] for communicator in truth["communicators"] if str(communicator["name"]).startswith("TP")
+    ]
+
+
+@pytest.mark.parametrize("name", ["g_tp8_scatter", "g_tp8_packed"])
+def test_the_emitted_map_splits_no_tensor_group_of_the_truth(name: str) -> None:
+    if not (LOGGED / name).is_dir():
+        pytest.skip(f"no corpus at {LOGGED}")
+    opened = open_placement(PlaceOptions(logs=(str(LOGGED / name),)))
+    assert opened.read.job is not None
+    talk = talk_of_job(opened.cluster, opened.read.job)
+    solution = solve(opened.cluster, talk.demands, talk.world)
+    text = write(map_of(opened.cluster, solution.assignment), "slurm-hostfile").text
+    again = assign(opened.cluster, read_slurm_hostfile(Blob("hosts", text.encode())))
+    node = opened.cluster.node_of(again.slot)
+    groups = tensor_groups(json.loads((LOGGED / name / "truth.json").read_text()))
+    assert groups
+    assert all(np.unique(node[group]).size == 1 for group in groups)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
 from topodiag.model.place_map import RankHosts
@@ -60,19 +61,12 @@ def test_a_host_is_known_by_the_first_part_of_its_name() -> None:
     assert assign(cluster("a.hpc", "b.hpc"), named("b", "a.other")).slot.tolist() == [2, 0]
 
 
-@pytest.mark.parametrize(
-    ("ranks", "world", "says"),
-    [
-        (named("c"), 0, "host 'c' is not in the cluster (its nodes are a, b)"),
-        (named("a", "a", "a"), 0, "puts 3 ranks on node a, which has 2 usable GPUs"),
-        (named("a"), 2, "has room for 1 ranks, and the layout has 2"),
-        (named("a", gpus=[5]), 0, "puts rank 0 on GPU 5 of node a, which is not usable"),
-        (named("a", "a", gpus=[1, 1]), 0, "puts ranks 0 and 1 both on GPU 1 of node a"),
-    ],
-)
-def test_what_cannot_be_seated_is_one_clear_line(ranks: RankHosts, world: int, says: str) -> None:
+@examples("hosts", "gpus", "world", "says")
+def test_what_cannot_be_seated_is_one_clear_line(
+    hosts: list[str], gpus: list[int] | None, world: int | None, says: str
+) -> None:
     with pytest.raises(TopodiagError) as caught:
-        assign(cluster("a", "b"), ranks, world)
+        assign(cluster("a", "b"), named(*hosts, gpus=gpus), world or 0)
     assert says in str(caught.value)
 
 
