@@ -5,14 +5,20 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from random import Random
 from subprocess import CompletedProcess
 from typing import Any
 
+import jsonschema
+import pytest
+from rich.cells import cell_len
+
 from benchmarks.sweep_fabric import Noise, fabric_of, measure, sweep
 from tests.checks import jobs
 from tests.cli.test_sessions import answered
+from tests.printed import drawn, written
 from tests.report import machines
 from tests.report.bench import test_table as bench
 from tests.report.formats import test_json as json_report
@@ -22,11 +28,16 @@ from tests.report.place import test_look as place
 from tests.report.sweep import test_page as swept
 from tests.report.test_table import table
 from tests.report.verdict import test_page as verdict
+from tests.scanned import scanned
 from tests.tables import examples
 from tests.valid import assert_valid
+from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.bench import Benchmark
+from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.result import Result
 from topodiag.model.sweep import Part
+from topodiag.report.registry import names, report
+from topodiag.report.table import draw_result
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge
 from topodiag.sweep.plan import first_round
@@ -144,3 +155,43 @@ def said(text: str, column: str, wanted: Any) -> Any:
 def test_a_page_says_what_its_row_says(page: str, style: dict[str, Any] | None, has: dict[str, Any]) -> None:
     text = PAGES[page](**(style or {}))
     assert {column: said(text, column, wanted) for column, wanted in has.items()} == has, text
+
+
+# --- Every shipped machine gives a valid JSON, and a table that fits the page and names what was found
+
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
+jsonschema.Draft202012Validator.check_schema(SCHEMA)
+VALID = jsonschema.Draft202012Validator(SCHEMA)
+
+
+@pytest.fixture(params=fixtures())
+def result(request):
+    return scanned(f"fixture:{request.param}")
+
+
+def rendered(result, name, **style):
+    return drawn(draw_result, result, **style) if name == "table" else written(report(name), result, **style)
+
+
+def test_the_json_is_valid(result):
+    VALID.validate(json.loads(rendered(result, "json")))
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_table_fits_and_names_every_finding(result, width):
+    text = rendered(result, "table", width=width, verbose=1)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for finding in result.findings:
+        assert finding.id in text
+    assert rendered(result, "table", width=width, ascii=True).isascii()
+
+
+def test_a_tick_is_given_only_to_gpus_that_were_seen(result):
+    ticked = rendered(result, "table").startswith("✔")
+    assert not ticked or (gpu_sight(result.nodes[0]).sight is Sight.SEEN and not result.findings)
+
+
+def test_every_format_renders(result):
+    for name in names():
+        assert rendered(result, name)

@@ -1,6 +1,7 @@
 """Tables that page and terminal share: the page sorts a column of numbers by the numbers, however they are written."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -8,20 +9,27 @@ from tests.checks import jobs
 from tests.report.place.test_json import CLUSTER, DEALT
 from tests.report.sweep.test_page import SWEEP
 from topodiag.app.case.placement import PlaceOptions
+from tests.tables import examples
+from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.judge.placing import solve_placement
 from topodiag.model.cluster import Assignment
 from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
 from topodiag.model.layout import Layout
 from topodiag.model.result import Result
+from topodiag.model.sweep import SweepJudgement
 from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.placement.audit import audit
 from topodiag.placement.groups import talk_of_layout
 from topodiag.report.html.fleet import history_extras, sweep_extras
 from topodiag.report.html.interface import Grid, Section, Sheet
+from topodiag.report.html.page import drawn_sheet
 from topodiag.report.html.placed import audit_extras, solve_extras
 from topodiag.report.html.sections import job, timeline
+from topodiag.report.html.sections.verdict import section
 from topodiag.report.interface import Style
+from topodiag.report.sweep.page import draw_sweep
 from topodiag.report.text import Page
+from topodiag.sweep.findings import sweep_findings
 
 HISTORY = FleetHistory(
     failing=(NodeFailures("gpu07", 12, 30, (("GPU001", 3),), "2026-03-01", "2026-03-09"),),
@@ -69,15 +77,7 @@ def test_every_cell_of_a_column_of_numbers_has_its_number(grids: list[Grid]) -> 
     assert without == set()
 
 
-@pytest.mark.parametrize(
-    ("table", "head", "order"),
-    [
-        ("Counters that rise on few parts", "Days", ["gpu03", "gpu01", "gpu02"]),  # 0.083, 1.5, 10
-        ("Counters that rise on few parts", "Rises on", ["gpu02", "gpu03", "gpu01"]),  # 10 of 100, 3 of 30, 2 of 3
-        ("Clocks", "Ahead", ["not tied", "early", "near", "late"]),
-        ("Clocks", "Within", ["not tied", "early", "near", "late"]),  # 20 ms, 1.5 s, 1.11 h
-    ],
-)
+@examples("table", "head", "order")
 def test_rows_are_sorted_by_what_their_words_mean(grids: list[Grid], table: str, head: str, order: list[str]) -> None:
     grid = next(grid for grid in grids if grid.caption == table)
     at = grid.heads.index(head)
@@ -88,3 +88,42 @@ def test_the_slowest_init_of_communicators_is_their_number(grids: list[Grid]) ->
     grid = next(grid for grid in grids if grid.name == "comms-0")
     (init,) = {row[grid.heads.index("Init")].value is not None for row in grid.rows}
     assert init
+
+
+# --- The page of a sweep: the pairs drawn, the rails of the nodes that were looked at, the runs that are slow
+
+
+FABRIC = SWEEP.plans[-1].fabric
+
+
+def test_the_pairs_are_drawn_in_place_of_a_picture_file() -> None:
+    (drawn,) = sweep_extras(SWEEP.judgement, FABRIC).drawings
+    assert drawn.svg.startswith("<svg")
+    assert "prefers-color-scheme" not in drawn.svg
+
+
+def test_a_node_alone_has_no_pairs() -> None:
+    assert sweep_extras(SWEEP.judgement, replace(FABRIC, nodes=FABRIC.nodes[:1])).drawings == ()
+
+
+def test_the_slow_rail_of_the_node_at_fault_is_marked() -> None:
+    rails = sweep_extras(SWEEP.judgement, FABRIC).grids[0]
+    row = next(row for row in rails.rows if row[0].text == "node003")
+    marked = {head for head, cell in zip(rails.heads, row, strict=True) if cell.hue in {"error", "doubtful"}}
+    assert marked == {"2"}
+
+
+def test_runs_that_are_slow_are_listed_the_worst_first_and_others_are_not() -> None:
+    runs = sweep_extras(SWEEP.judgement, FABRIC).grids[1]
+    shares = [row[5].value for row in runs.rows]
+    assert shares == sorted(shares)
+    assert 0 < len(runs.rows) < len(SWEEP.judgement.runs)
+
+
+def test_an_answer_without_a_sign_has_the_colour_of_its_worst_finding() -> None:
+    result = Result(findings=tuple(sweep_findings(SWEEP.judgement, FABRIC)))
+    sheet = drawn_sheet("bench read", lambda page: draw_sweep(page, SWEEP.judgement, SWEEP.plans, None), None, result)
+    assert [value["hue"] for value in section(sheet).values["answers"]] == ["error"]
+    none = SweepJudgement()
+    nothing = drawn_sheet("bench read", lambda page: draw_sweep(page, none, SWEEP.plans, None), None, Result())
+    assert [value["hue"] for value in section(nothing).values["answers"]] == ["plain"]

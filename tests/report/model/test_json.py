@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from msgspec import Struct
 
+from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.app.case.system import machine_of
 from topodiag.app.model import machine_of_links
@@ -46,16 +47,7 @@ def test_collectives_are_valid_with_and_without_a_measured_time(placements: tupl
         valid(placements_json(made, NODES, read_measured(made, measured), {}))
 
 
-@pytest.mark.parametrize(
-    ("layout", "changes"),
-    [
-        (Layout(tp=8, dp=4), {}),
-        (Layout(tp=8, pp=2, dp=2), {"zero": 1, "chunks": 2, "sequence_parallel": True}),
-        (Layout(tp=4, cp=2, dp=4), {"zero": 3, "ulysses": True}),
-        (Layout(ep=8, dp=32), {"experts": 8, "active_parameters": 1e9}),
-        (Layout(dp=32), {"zero": 3, "shard": 8}),
-    ],
-)
+@examples("layout", "changes")
 def test_steps_are_valid(layout: Layout, changes: dict[str, Any]) -> None:
     valid(step_json(price_step(replace(WORK, **changes), layout, NODES), ("assumed",), {}))
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.sweep_fabric import Noise, fabric_of, measure, sweep
+from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.draw.heat import heat, heat_svg
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
@@ -92,21 +93,9 @@ def test_json_has_every_run_and_every_fault_with_its_parts():
     assert {part["kind"] for part in nic["parts"]} == {"link", "pcie"}
 
 
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        ([Part("pcie", "n1", 2)], "the PCIe way from GPU 2 to mlx5_2 of n1 (rail 2)"),
-        ([Part("leaf", "r1", 5)], "the leaf of r1, rail 5"),
-        ([Part("leaf", "r1", 5), Part("leaf", "r1", 6)], "one of the leaves of r1, rails 5-6"),
-        ([Part("uplink", "r1", 5)], "the uplinks of the leaf of r1, rail 5"),
-        ([Part("leaf", "r1")], "the leaf of r1"),
-        ([Part("path", "n1 and n2")], "the path between n1 and n2"),
-        ([Part("path", "n1 GPU 0 and 1")], "the path n1 GPU 0 and 1"),
-        ([Part("board", "n1")], "the GPUs of n1 or their NVLink as a whole"),
-    ],
-)
+@examples("parts", "words")
 def test_every_part_has_words(parts, words):
-    fault = Fault(tuple(parts), (), (1,), 0.5, confirmed=False)
+    fault = Fault(tuple(Part(*part) for part in parts), (), (1,), 0.5, confirmed=False)
     assert fault_words(fault, replace(FABRIC, nodes=("n1", "n2"))) == [words]
 
 
