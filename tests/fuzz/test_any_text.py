@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.checks.env.test_conf_file import conf, judge
 from tests.checks.shared.test_nccl_variables import names as of_settings
 from tests.evidence.live.test_step_times import megatron
 from tests.evidence.network.test_pair_runs import measured
+from tests.fuzz.readers import readers, seeds_of
 from topodiag.evidence.assignments import assigned
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.systemctl import units
@@ -36,7 +38,7 @@ from topodiag.evidence.yaml_values import load_yaml
 from topodiag.hardware import catalog, xids
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU, parse_cpulist
-from topodiag.model.errors import InputError
+from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Status
 from topodiag.nccl import numbers
 from topodiag.nccl.topo.hca_list import HcaFilter
@@ -152,3 +154,38 @@ def test_any_text_is_taken(name: str, data: st.DataObject) -> None:
 def test_what_comes_of_any_text_is_of_its_kind(name: str, data: st.DataObject) -> None:
     texts, holds = KEPT[name]
     assert holds(data.draw(texts))
+
+
+# --- Any bytes among the text of a reader, and its lines in any order: it reads them or refuses them in one line
+
+
+NAMES = [name for name in readers() if name.startswith(("source ", "layout ", "cluster "))] + [
+    "file affinity", "file device pairs", "file free GPUs", "file index map", "file sentences", "kind flight-recorder",
+    "kind nccl-diagnostics", "kind nccl-inspector", "kind nccl-profiler-trace", "kind nccl-ras", "kind nccl-tests",
+    "kind rank-groups", "kind rank-map", "kind stack-dump", "kind sweep-plan", "kind watch",
+]  # fmt: skip
+"""The readers of one text; what gathers and judges several is in test_fuzz.py."""
+MOST_SEED = 1500
+
+
+def seed(name: str) -> bytes:
+    return seeds_of(name)[0][:MOST_SEED]
+
+
+def read(name: str, data: bytes) -> None:
+    with suppress(TopodiagError):
+        readers()[name].read(data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(noise=st.binary(max_size=300), at=st.integers(0, MOST_SEED), alone=st.booleans())
+def test_any_bytes_alone_and_among_its_text_are_read_or_refused(name: str, noise: bytes, at: int, alone: bool) -> None:
+    text = b"" if alone else seed(name)
+    read(name, text[:at] + noise + text[at:])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data(), cut=st.integers(0, 40))
+def test_its_lines_in_any_order_and_cut_off_are_read_or_refused(name: str, data: st.DataObject, cut: int) -> None:
+    lines = data.draw(st.lists(st.sampled_from(seed(name).splitlines(keepends=True)), max_size=40))
+    read(name, b"".join(lines)[: -cut or None])
