@@ -100,18 +100,8 @@ def test_a_run_over_its_time_is_ended_with_all_its_children_and_the_others_go_on
     assert results["1-intra-a2"].state is State.TIMEOUT
 
 
-@pytest.mark.parametrize(
-    ("how", "state", "words"),
-    [
-        ("crash", State.FAILED, "exit 2: a1: Test CUDA failure"),
-        ("killed", State.FAILED, "ended by signal 11"),
-        ("junk", State.NO_TABLE, "Hello, world"),
-        ("silent", State.NO_TABLE, "it printed nothing"),
-        ("wrong", State.WRONG, "wrong results"),
-        ("alone", State.FAILED, "built without MPI"),
-    ],
-)
-def test_a_run_without_a_good_table_says_why(cluster, monkeypatch, how, state, words):
+@examples("how", "state", "words")
+def test_a_run_without_a_good_table_says_why(cluster, monkeypatch, how, state: State, words):
     monkeypatch.setenv("FAKE_HOW", f"{how}:a1")
     summary, results = go(cluster, plan())
     assert results["1-intra-a1"].state is state

@@ -1,7 +1,6 @@
 """A group that spans nodes though it fits into one: NCCL's figures of both places."""
 
 from dataclasses import replace
-from math import nan
 
 import numpy as np
 import pytest
@@ -81,31 +80,20 @@ def test_no_number_where_the_place_takes_nothing(made: Job) -> None:
 
 ENDED_S = 1_766_280_682.0
 """When the first line about the end stands: 2025-12-21 01:31:22."""
-MISSING = "100 %: no step ran after 2025-12-21 01:31:22 (the log's own clock)"
 STOPPED = "100 %: the job stopped"
 
 
-@pytest.mark.parametrize(
-    ("world", "steps_until", "said"),
-    [
-        pytest.param(True, None, MISSING, id="the ranks had met"),
-        pytest.param(True, ENDED_S - 60, MISSING, id="its last step stands before the end"),
-        pytest.param(True, nan, MISSING, id="its steps have no clock"),
-        pytest.param(True, ENDED_S + 60, STOPPED, id="a later run of the same log went on"),
-        pytest.param(False, ENDED_S - 60, MISSING, id="steps, and nothing of NCCL's"),
-        pytest.param(False, None, STOPPED, id="no step was seen that could be missed"),
-    ],
-)
+@examples("world", "steps_after_s", "said")
 def test_steps_are_missed_only_where_some_were_seen_and_none_came_later(
-    *, world: bool, steps_until: float | None, said: str
+    *, world: bool, steps_after_s: float | None, said: str
 ) -> None:
     end = Event("ended", "out of memory", "", ts=ENDED_S, level="APP")
     job = jobs.job(1, events=(end,))
     if not world:
         job = replace(job, communicators=(), ranks=(), processes=())
-    if steps_until is not None:
+    if steps_after_s is not None:
         lines = Origin("job.log", 1), Origin("job.log", 9)
-        job = replace(job, progress=(Progress("progress.step", 9, *lines, last_s=steps_until),))
+        job = replace(job, progress=(Progress("progress.step", 9, *lines, last_s=ENDED_S + steps_after_s),))
     price = ended(cause(finding("JOB009")), Case(jobs=(job,)))
     assert (price.share, price.text) == (1.0, said)
 
