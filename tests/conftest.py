@@ -41,13 +41,13 @@ _LONGEST = (
         "test_topo_replay.py",
     ),
     *("evidence/nccl_log/tables/test_saved.py", "evidence/nccl_log/fast/test_scan.py", "fleet/collect/test_slurm.py"),
-    *("nccl/search/test_search_plain.py", "expect/test_as_built.py", "fleet/test_ingest.py", "test_incidents.py"),
+    *("nccl/search/test_search.py", "expect/test_as_built.py", "fleet/test_ingest.py", "test_incidents.py"),
     *("nccl/test_corpus_jobs.py", "test_incident_properties.py", "cli/test_scan.py", "test_corpus_incidents.py"),
-    *("evidence/nccl_xml/test_source.py", "app/test_bench.py", "nccl/test_corpus_graphs.py", "test_less_evidence.py"),
-    *("probes/test_command.py", "fleet/test_ingest_workers.py", "evidence/intake/test_fixtures.py"),
-    *("evidence/nccl_log/test_corpus_jobs.py", "cli/test_logs_bad_input.py", "test_new_check.py"),
-    *("checks/topo/test_corpus.py", "cli/test_emit_nccl_topo.py", "app/test_bench_incidents.py", "cli/test_logs.py"),
-    *("cli/test_bad_input.py", "test_corpus_job_findings.py", "cli/test_exit_codes.py", "nccl/test_corpus_paths.py"),
+    *("evidence/nccl_xml/test_source.py", "app/test_bench.py", "test_less_evidence.py"),
+    *("probes/test_command.py", "evidence/intake/test_fixtures.py"),
+    *("evidence/nccl_log/test_corpus_jobs.py", "checks/topo/test_file.py"),
+    *("cli/test_emit_nccl_topo.py", "cli/test_logs.py"),
+    *("cli/test_bad_input.py", "test_corpus_job_findings.py", "cli/test_exit_codes.py", "nccl/test_corpus_tuning.py"),
 )
 _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}
 """Half of the suite's time, longest first: with a file on one worker, one that begins last is what all wait for."""
