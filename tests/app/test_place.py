@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.tables import examples, parts
 from topodiag.app.case.placement import PlaceOptions, open_cluster, open_placement
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
 from topodiag.app.judge.placing import solve_placement
 from topodiag.app.place import audit_placement
 from topodiag.emit.place_formats import write

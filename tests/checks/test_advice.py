@@ -30,8 +30,8 @@ def _modules() -> list[tuple[set[str], list[ast.Call], set[object]]]:
 
 
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
-    """Of each finding that names its advice and each call of `advice`: the files of the folder's families, the name, and
-    its words."""
+    """Of each finding that names its advice and each call of `advice`: the files of the folder's families, the name
+    and its words."""
     for families, calls, _ in _modules():
         for call in calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "advice":

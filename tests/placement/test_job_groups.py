@@ -13,9 +13,6 @@ import pytest
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.app.case.placement import Placement, PlaceOptions, open_cluster, open_placement
-from topodiag.app.case.cluster import open_cluster
-from topodiag.app.case.place_options import PlaceOptions
-from topodiag.app.case.placement import Placement, open_placement
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile

@@ -8,9 +8,8 @@ import pytest
 from tests.checks import jobs
 from tests.report.place.test_json import CLUSTER, DEALT
 from tests.report.sweep.test_page import SWEEP
-from topodiag.app.case.placement import PlaceOptions
 from tests.tables import examples
-from topodiag.app.case.place_options import PlaceOptions
+from topodiag.app.case.placement import PlaceOptions
 from topodiag.app.judge.placing import solve_placement
 from topodiag.model.cluster import Assignment
 from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
