@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
 from topodiag.model.devices import NicPort, NicRole, ports_of
+from topodiag.words.units import grouped
 
 if TYPE_CHECKING:
     from topodiag.model.job import Hca, Job, Process  # numpy is slow to load, and a run without a log needs none
@@ -76,11 +77,10 @@ def socket_gbs(job: Job) -> float:
 
 def hosts_on_sockets(job: Job) -> tuple[str, ...]:
     """The hosts of a job over several nodes whose processes took sockets, or found no RDMA device."""
-    chosen: dict[str, set[str]] = {}
-    for process in job.processes:
-        if process.network or process.said("no hca"):
-            chosen.setdefault(process.host, set()).add(process.network.lower())
-    return tuple(host for host, names in chosen.items() if names <= {"socket", ""}) if len(job.hosts) > 1 else ()
+    told = (process for process in job.processes if process.network or process.said("no hca"))
+    chosen = grouped((process.host, process.network.lower()) for process in told)
+    on_sockets = tuple(host for host, names in chosen.items() if {*names} <= {"socket", ""})
+    return on_sockets if len(job.hosts) > 1 else ()
 
 
 def nics_up(job: Job, hosts: Sequence[str]) -> dict[str, list[NicPort]]:

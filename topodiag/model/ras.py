@@ -96,6 +96,13 @@ class RasAnswer:
     """Whether the answer came to its end."""
     origin: Origin | None = None
 
+    @property
+    def named(self) -> tuple[RasProcess, ...]:
+        """All processes that it names."""
+        members = (member.process for communicator in self.communicators for member in communicator.members)
+        named = (*members, *self.silent, *self.dead, *(event.process for event in self.events))
+        return tuple(process for process in named if process is not None)
+
 
 def answered(answers: Sequence[RasAnswer]) -> tuple[int, int] | None:
     """How many ranks the last answer has data of, and of how many; None where no answer counts them."""

@@ -5,7 +5,6 @@ A contradiction is no error of a source: a machine with eight NICs up and a job 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,10 +14,10 @@ from topodiag.model.identity import Conflict, Identity
 from topodiag.model.job_wires import hosts_on_sockets, nics_up
 from topodiag.model.node import Node
 from topodiag.model.result import Case
-from topodiag.words.units import few, plural
+from topodiag.words.units import few, grouped, plural
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Job, Rank
+    from topodiag.model.job import Job
 
 SLACK_S = 16 * 3600.0
 """Seconds by which a time without a zone can be off: zones reach from -12 to +14 hours, and clocks differ."""
@@ -102,13 +101,10 @@ def _networks(job: Job, case: Case) -> Iterator[Conflict]:
 
 def _devices(job: Job, case: Case) -> Iterator[Conflict]:
     """GPUs that the job used and the capture of its machine does not have."""
-    ranks: dict[str, dict[str, Rank]] = defaultdict(dict)
-    for rank in job.ranks:
-        if rank.bus_id:
-            ranks[rank.host][rank.bus_id] = rank
+    by_host = grouped((rank.host, (rank.bus_id, rank)) for rank in job.ranks if rank.bus_id)
     for host, machine in job.machines.items():
         there = {gpu.bus_id for gpu in machine.gpus if gpu.bus_id}
-        used = ranks[host]
+        used = dict(by_host.get(host, ()))
         texts = sorted(set(used) - there) if there else []
         if not texts:
             continue

@@ -68,10 +68,7 @@ class _Machines:
 
     def by_saying(self, ties: Sequence[Tie]) -> None:
         """Pods and their nodes. A name that a source gives to two machines is nobody's."""
-        owner: dict[str, set[str]] = defaultdict(set)
-        for tie in ties:
-            for name in tie.names[1:]:
-                owner[name.lower()].add(short_name(tie.names[0]))
+        owner = grouped((name.lower(), short_name(tie.names[0])) for tie in ties for name in tie.names[1:])
         at_name = self._by_name()
         texts: set[str] = set()
         for tie in ties:
@@ -84,10 +81,11 @@ class _Machines:
                 at_name.setdefault(name.lower(), []).append(machine)
                 at_name.setdefault(short_name(name), []).append(machine)
             for name in tie.names[1:]:
-                if len(owner[name.lower()]) > 1:
+                owners = set(owner[name.lower()])
+                if len(owners) > 1:
                     if name not in texts and not address_of(name):
                         texts.add(name)
-                        nodes = few(sorted(owner[name.lower()]))
+                        nodes = few(sorted(owners))
                         self._conflict(name, f"{name} ran on several nodes: {nodes}", tie.origin)
                     continue
                 self.ties[machine].setdefault(name, tie.how)
@@ -112,14 +110,12 @@ class _Machines:
 
     def _holders(self) -> dict[str, dict[str, set[int]]]:
         """By address and source the voices that have it."""
+        held = [(address, voice.group, at) for at, voice in enumerate(self.voices) for address in voice.addresses]
+        held += [(address_of(name), "pods", at) for at, ties in enumerate(self.ties) for name in ties]
         holders: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-        for at, voice in enumerate(self.voices):
-            for address in voice.addresses:
-                holders[address][voice.group].add(at)
-        for at, ties in enumerate(self.ties):
-            for name in ties:
-                if address := address_of(name):
-                    holders[address]["pods"].add(at)
+        for address, group, at in held:
+            holders[address][group].add(at)
+        holders.pop("", None)  # of a name that is no address
         return holders
 
     def _are_several(self, address: str, groups: Mapping[str, Set[int]], roots: Sequence[int]) -> bool:
@@ -156,10 +152,7 @@ class _Machines:
     def _join_pairs(
         self, ids: Callable[[NamedHost], Set[str]], how: Callable[[str], str], *, sure: bool = False
     ) -> None:
-        holders: dict[str, set[int]] = defaultdict(set)
-        for at, voice in enumerate(self.voices):
-            for identity in ids(voice):
-                holders[identity].add(self.of[at])
+        holders = grouped((identity, at) for at, voice in enumerate(self.voices) for identity in ids(voice))
         for identity, several in sorted(holders.items()):
             roots = sorted({self.of[at] for at in several})
             if len(roots) == 2:
@@ -208,11 +201,8 @@ class _Machines:
                 self._join(first, at, "the same name", sure=True)
 
     def _same_short(self, short: str, names: Sequence[str], by_name: Mapping[str, Sequence[int]]) -> None:
-        groups: dict[str, set[str]] = defaultdict(set)
-        for name in names:
-            for at in by_name[name]:
-                groups[self.voices[at].group].add(name)
-        rival = next((sorted(both) for _, both in sorted(groups.items()) if len(both) > 1), None)
+        groups = grouped((self.voices[at].group, name) for name in names for at in by_name[name])
+        rival = next((sorted({*both}) for _, both in sorted(groups.items()) if len({*both}) > 1), None)
         if rival is not None:
             if short in names:
                 self._conflict(short, f"{short} may be {few(rival)}: a source has both")
@@ -272,9 +262,7 @@ class _Machines:
     # --- the answer ---
 
     def hosts(self) -> tuple[Host, ...]:
-        taken: dict[str, set[int]] = defaultdict(set)
-        for at, voice in enumerate(self.voices):
-            taken[short_name(voice.name)].add(self.of[at])
+        taken = grouped((short_name(voice.name), self.of[at]) for at, voice in enumerate(self.voices))
         joined = []
         for root, members in self.members.items():
             several = [self.voices[at] for at in sorted(members)]
@@ -284,7 +272,7 @@ class _Machines:
                 others |= {address: f"its address by {voice.source}" for address in sorted(voice.addresses)
                            if address not in others}  # fmt: skip
                 others.setdefault(voice.name, "the same name")
-            if len(taken[short_name(name)]) == 1 and short_name(name) != name.lower():
+            if len({*taken[short_name(name)]}) == 1 and short_name(name) != name.lower():
                 others.setdefault(short_name(name), "its name without the domain")
             others = {alias: how for alias, how in others.items() if alias != name and alias not in self.shared}
             # A machine of Kubernetes has an address for each pod: names come first.

@@ -12,7 +12,7 @@ from topodiag.model.verdict import RuledOut
 from topodiag.verdict import clearing
 from topodiag.verdict.scene import Scene
 from topodiag.words.own_data import own_data
-from topodiag.words.units import fold_hosts, plural
+from topodiag.words.units import fold_hosts, grouped, plural
 
 _OF_HARDWARE = frozenset({"GPU", "NVL", "NIC"})
 Proof = Callable[[Scene, Sequence[str]], tuple[Origin, ...]]
@@ -93,14 +93,10 @@ def _judged(result: Result, scene: Scene) -> tuple[dict[str, set[str]], dict[str
     shows some ranks, or does not say how many it has, clears nothing, nor what was seen on some nodes or devices: the
     others may use what these do not."""
     in_part = {job.name for job in scene.case.jobs if len(job.ranks) < job.world_size or not job.size_told}
-    clean: dict[str, set[str]] = {}
-    unknown: dict[str, set[str]] = {}
-    for outcome in result.outcomes:
-        whole = outcome.coverage is None or outcome.coverage.seen >= outcome.coverage.total
-        if outcome.status is Status.CLEAN and whole and outcome.node not in in_part:
-            clean.setdefault(outcome.check, set()).add(outcome.node)
-        elif outcome.status is Status.UNKNOWN:
-            unknown.setdefault(outcome.check, set()).add(outcome.node)
+    seen = (one for one in result.with_status(Status.CLEAN) if one.node not in in_part)
+    whole = (one for one in seen if one.coverage is None or one.coverage.seen >= one.coverage.total)
+    groups = [grouped((one.check, one.node) for one in some) for some in (whole, result.with_status(Status.UNKNOWN))]
+    clean, unknown = ({check: set(nodes) for check, nodes in group.items()} for group in groups)
     return clean, unknown
 
 

@@ -116,9 +116,7 @@ def _by_job(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
 def _names(answer: RasAnswer) -> set[object]:
     """Communicators and processes that an answer names."""
     hashes: set[object] = {communicator.hash for communicator in answer.communicators if communicator.hash}
-    members = [member.process for communicator in answer.communicators for member in communicator.members]
-    named = [*members, *answer.silent, *answer.dead, *(event.process for event in answer.events)]
-    return hashes | {process.key for process in named if process is not None}
+    return hashes | {process.key for process in answer.named}
 
 
 @dataclass(frozen=True, slots=True)
