@@ -17,6 +17,7 @@ from topodiag.model.result import Case
 from topodiag.verdict import conditions
 from topodiag.verdict.interface import RULES, relations_of
 from topodiag.verdict.order import arranged
+from topodiag.words.own_data import own_data
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -115,18 +116,17 @@ def test_rules_speak_of_checks_and_say_why() -> None:
                "JOB007", "JOB008", "JOB009", "JOB010", "FLT004"}  # fmt: skip
     for rule in RULES:
         assert {*rule.causes, *rule.leads_to} <= {*ids(), *planned}, rule
-        assert rule.mechanism
         assert rule.because[0].islower() or rule.because.startswith(("CUDA", "NCCL", "NICs", "NVLinks"))
         assert not rule.because.endswith(".")
-    assert len({rule.name for rule in RULES}) == len(RULES)
+    entries = own_data("verdict/rules")["rule"]
+    assert all(entry["mechanism"] for entry in entries)
+    assert len({entry["name"] for entry in entries}) == len(RULES)
 
 
 def test_each_condition_is_that_of_a_rule() -> None:
-    own = {
-        function for function in vars(conditions).values() if getattr(function, "__module__", "") == conditions.__name__
-    }
-    asked = {function for rule in RULES for function in (rule.holds, rule.contradicted_by)}
-    assert {function.__name__ for function in own - asked if not function.__name__.startswith("_")} == set()
+    own = {name for name, item in vars(conditions).items() if getattr(item, "__module__", "") == conditions.__name__}
+    asked = {name for rule in RULES for name in (rule.holds, rule.contradicted_by) if name}
+    assert asked == {name for name in own if not name.startswith("_")}
 
 
 def test_a_page_says_what_a_fault_leads_to_and_what_explains_it() -> None:

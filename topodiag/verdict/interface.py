@@ -7,22 +7,18 @@ A rule is one entry of rules.toml. A condition that ids do not show is a functio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import field, replace
 from enum import Enum
 
-from topodiag.lazy import dataclass, regex
+import msgspec
+
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import conditions
 from topodiag.verdict.scene import Scene, error_is
 from topodiag.words.own_data import own_data
-
-Condition = Callable[[Finding, Finding, Scene], bool]
-"""Whether a cause can lead to the other finding in this case, beyond ids, reach and the first error. Never raises."""
-
-Contradiction = Callable[[Finding, Scene], tuple[Origin, ...]]
-"""Evidence of this case that speaks against a cause. A source that clears a part counts as much as one that accuses it.
-Never raises."""
 
 
 class Reach(Enum):
@@ -38,64 +34,43 @@ class Reach(Enum):
 class Rule:
     """One mechanism: an entry of rules.toml, whose head explains each key, with its conditions."""
 
-    name: str
-    mechanism: str
     causes: tuple[str, ...]
     leads_to: tuple[str, ...]
     because: str
-    reach: Reach
-    errors: tuple[str, ...]
-    cause_says: re.Pattern[str] | None
-    other_says: Mapping[str, re.Pattern[str]]
-    notes: bool
-    in_part: bool
-    holds: Condition
-    contradicted_by: Contradiction
+    reach: Reach = Reach.JOB
+    errors: tuple[str, ...] = ()
+    cause_says: str = ""
+    other_says: Mapping[str, str] = field(default_factory=dict)
+    notes: bool = False
+    in_part: bool = False
+    holds: str = ""
+    contradicted_by: str = ""
 
     def explains(self, cause: Finding, other: Finding, scene: Scene) -> str:
         """How `cause` leads to `other` in this case; "" where it does not: another object, another job, a condition
         that is not met, or evidence against the cause. Never raises."""
         near = scene.same_node(cause, other) if self.reach is Reach.NODE else scene.same_job(cause, other)
-        if not near or not self._fits(cause, other, scene) or not self.holds(cause, other, scene):
+        if not near or not self._fits(cause, other, scene):
             return ""
-        return "" if self.contradicted_by(cause, scene) else scene.dialect(other).say(self.because)
+        holds = not self.holds or getattr(conditions, self.holds)(cause, other, scene)
+        return scene.dialect(other).say(self.because) if holds and not self.against(cause, scene) else ""
+
+    def against(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+        """Evidence of this case that speaks against a cause. A source that clears a part counts as much as one that
+        accuses it. Never raises."""
+        lines: tuple[Origin, ...] = ()
+        return getattr(conditions, self.contradicted_by)(cause, scene) if self.contradicted_by else lines
 
     def _fits(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         """Whether what both say, and the kind of a job's first error, are such as the rule asks for."""
         for wanted, finding in ((self.cause_says, cause), (self.other_says.get(other.id), other)):
-            if wanted is not None and wanted.search(f"{finding.message} {finding.observed}") is None:
+            if wanted and re.search(wanted, f"{finding.message} {finding.observed}") is None:
                 return False
         return not self.errors or other.id != "JOB005" or error_is(other, scene, *self.errors)
 
 
-def _always(_: Finding, __: Finding, ___: Scene) -> bool:
-    return True
-
-
-def _by_nothing(_: Finding, __: Scene) -> tuple[Origin, ...]:
-    return ()
-
-
-def _rules() -> Iterator[Rule]:
-    for entry in own_data("verdict/rules")["rule"]:
-        yield Rule(
-            entry["name"],
-            entry["mechanism"],
-            tuple(entry["causes"]),
-            tuple(entry["leads_to"]) or conditions.EFFECTS,
-            entry["because"],
-            Reach(entry.get("reach", "job")),
-            tuple(entry.get("errors", ())),
-            regex(entry["cause_says"]) if "cause_says" in entry else None,
-            {check_id: regex(words) for check_id, words in entry.get("other_says", {}).items()},
-            entry.get("notes", False),
-            entry.get("in_part", False),
-            getattr(conditions, entry["holds"]) if "holds" in entry else _always,
-            getattr(conditions, entry["contradicted_by"]) if "contradicted_by" in entry else _by_nothing,
-        )
-
-
-RULES = tuple(_rules())
+_ENTRIES = msgspec.convert(own_data("verdict/rules")["rule"], tuple[Rule, ...])
+RULES = tuple(rule if rule.leads_to else replace(rule, leads_to=conditions.EFFECTS) for rule in _ENTRIES)
 
 Relations = tuple[tuple[tuple[str, ...], str], ...]
 """Ids of checks, and how one leads to the other."""

@@ -38,7 +38,8 @@ def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:
     """The job that this run is, by its processes; else the only job of its file, where the file holds no other run."""
     own = {(device.host, device.pid) for device in run.devices}
     for place, job in enumerate(jobs):
-        if own & {(one.host, one.pid) for one in (*job.processes, *job.ranks, *job.stated.ranks)}:
+        processes = ((process.host, process.pid) for process in job.processes)
+        if own & {*processes, *((rank.host, rank.pid) for rank in (*job.ranks, *job.stated.ranks))}:
             return place
     of_file = [place for place, job in enumerate(jobs) if run.source in job.files]
     if not lone or len(of_file) != 1:

@@ -173,8 +173,8 @@ def _of_job(number: int, job: Job) -> Iterator[NamedHost]:
     source = "log" if job.processes else "flight recorder"
     for host, origin in first.items():
         named = unique(addresses[host]) | in_name(host)
-        parts = (frozenset(held[host] - {""}) for held in (serials, buses, nics))
-        yield NamedHost(host, source, f"job {number}", named, *parts, origin=origin)
+        serial, bus, nic = (frozenset(held[host] - {""}) for held in (serials, buses, nics))
+        yield NamedHost(host, source, f"job {number}", named, serial, bus, nic, origin=origin)
 
 
 def _of_process(process: Process) -> set[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
 
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Severity, Status
-from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut
 from topodiag.verdict import clearing
@@ -15,7 +16,6 @@ from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_hosts, grouped, plural
 
 _OF_HARDWARE = frozenset({"GPU", "NVL", "NIC"})
-Proof = Callable[[Scene, Sequence[str]], tuple[Origin, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Part:
     checks: tuple[str, ...]
     says: Mapping[str, str]
     """By check, what its clean answer compared."""
-    proof: Proof | None = None
+    proof: str = ""
+    """The function of clearing.py whose lines clear the part."""
     needs: tuple[str, ...] = ()
     """Of the checks, those that must have been judged clean: an answer of the others alone clears nothing."""
     shown: bool = False
@@ -40,18 +41,7 @@ class Part:
         return frozenset(check[:3] for check in self.checks) & _OF_HARDWARE
 
 
-PARTS = tuple(
-    Part(
-        entry["what"],
-        tuple(entry["checks"]),
-        entry["says"],
-        getattr(clearing, entry["proof"]) if "proof" in entry else None,
-        tuple(entry["needs"]),
-        entry.get("shown", False),
-        tuple(entry.get("against", ())),
-    )
-    for entry in own_data("verdict/ruled_out")["part"]
-)
+PARTS = msgspec.convert(own_data("verdict/ruled_out")["part"], tuple[Part, ...])
 """In the order in which a reader would ask."""
 
 
@@ -116,7 +106,7 @@ def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], sc
     rest = [check for check in part.checks if check in open_]
     unsure = f"; not judged everywhere: {', '.join(rest)}" if rest else ""
     hosts = nodes or sorted({host for job in scene.case.jobs for host in job.hosts})
-    evidence = part.proof(scene, hosts) if part.proof is not None else ()
+    evidence = getattr(clearing, part.proof)(scene, hosts) if part.proof else ()
     return RuledOut(part.what, f"{words}{_on(nodes, scene)} ({judged}){unsure}", evidence[: clearing.MAX_LINES])
 
 

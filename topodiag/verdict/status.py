@@ -46,7 +46,7 @@ _BY_CONFIDENCE = {
 def contradictions(cause: Finding, scene: Scene, benchmarks: Sequence[Benchmark]) -> tuple[Origin, ...]:
     """Lines of the case that speak against a cause: what the rules of its mechanism see in use, and measurements on the
     same machines that reach what they should."""
-    against = [line for rule in RULES if cause.id in rule.causes for line in rule.contradicted_by(cause, scene)]
+    against = [line for rule in RULES if cause.id in rule.causes for line in rule.against(cause, scene)]
     if cause.id in _SLOWS_A_MACHINE:
         against += normal_runs(scene, benchmarks, cause.where.nodes)
     return tuple(dict.fromkeys(against))
