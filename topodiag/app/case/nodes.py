@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from topodiag.app.case.opening import gathered
-from topodiag.evidence.intake.captures import Capture, captures, evidence_of
+from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.pieces import Intake, SkippedFile, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.evidence.kinds import NODE_KINDS
@@ -55,14 +55,10 @@ def one_node(path: str) -> ReadNode:
     if not captured.captures:
         raise refusal(intake, NODE_KINDS, "evidence of a node", captured.aside)
     if len(captured.captures) > 1:
-        names = first_of([_label(capture) for capture in captured.captures], 4)
+        names = first_of([one.label or one.host or one.name for one in captured.captures], 4)
         first = captured.captures[0].name
         raise InputError(path, f"holds {len(captured.captures)} nodes: {names}", hint=f"give one of them, as {first}")
     return read_node(evidence_of(captured.captures[0], intake))
-
-
-def _label(capture: Capture) -> str:
-    return capture.label or capture.host or capture.name
 
 
 def case_of(read: Sequence[ReadNode]) -> Case:

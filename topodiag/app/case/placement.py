@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from topodiag.app.case.opening import blob_at, gathered
-from topodiag.app.case.system import machine_of
+from topodiag.app.case.system import machine_of, system_of
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.files import read_cluster
@@ -37,8 +37,10 @@ from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partit
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.job import Job
+from topodiag.model.job_wires import wires_of
 from topodiag.model.layout import Layout
 from topodiag.model.place_map import RankHosts
+from topodiag.model.result import Case
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
 from topodiag.placement.rank_nodes import DEFAULT_SYSTEM, UNSEEN, RankNodes, only_used, rank_nodes_of, ranks_of
@@ -302,6 +304,27 @@ def opened_on(cluster: Cluster, read: LayoutRead, world: int = 0, rule: str = ""
         check_room(cluster, world)
         return Placement(cluster, None, world or cluster.free, read)
     return Placement(cluster, assignment, assignment.ranks, read)
+
+
+def placement_of(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement:
+    """Ranks on the cluster that the evidence of a case describes, else on nodes of the system that captures show. A
+    `healthy` one is not made of sockets because the job fell back to them. Raises TopodiagError."""
+    assert read.ranks is not None  # noqa: S101 - the callers have them
+    system = system_of(case.nodes)
+    for facts in case.clusters:
+        if set(read.ranks.hosts) <= set(facts.nodes):
+            seen = RankNodes(system=system) if system else UNSEEN
+            return opened_on(cluster_of_facts(facts, PlaceOptions(), seen), read)
+    seen = rank_nodes_of(read.ranks, read.job)
+    if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
+        seen = replace(seen, nics=None, nics_said="")
+    try:
+        cluster = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
+    except ModelError:
+        if healthy:
+            raise  # a step needs the rate of the NICs
+        cluster = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
+    return opened_on(cluster, read)
 
 
 def _read_layout(options: PlaceOptions) -> LayoutRead:

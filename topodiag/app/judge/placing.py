@@ -11,17 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.placement import (
-    LayoutRead,
-    PlaceError,
-    Placement,
-    PlaceOptions,
-    cluster_of_facts,
-    open_cluster,
-    open_placement,
-    opened_on,
-)
-from topodiag.app.case.system import system_of
+from topodiag.app.case.placement import LayoutRead, PlaceError, Placement, PlaceOptions, open_placement, placement_of
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.cost.questions import ModelError
@@ -30,7 +20,6 @@ from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Job
-from topodiag.model.job_wires import wires_of
 from topodiag.model.layout import NAMES, ORDER, Layout
 from topodiag.model.place_map import RankHosts, map_of
 from topodiag.model.provenance import NotObserved
@@ -51,7 +40,7 @@ from topodiag.placement.groups import (
 from topodiag.placement.job_groups import NO_ROLES, layout_of_job, talk_of_job
 from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
 from topodiag.placement.price import price_placement
-from topodiag.placement.rank_nodes import UNSEEN, RankNodes, rank_nodes_of, ranks_of
+from topodiag.placement.rank_nodes import ranks_of
 from topodiag.placement.seats import by_rule
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.placement.usable import is_usable, prefer_healthy
@@ -233,7 +222,7 @@ def _step(job: Job, case: Case, trained: Mapping[str, Any] | None) -> tuple[JobS
     if layout is None:
         return ()
     layout = layout.for_world(job.world_size)
-    opened = replace(_opened(LayoutRead(ranks_of(job, job.name), job), case, healthy=True), layout=layout)
+    opened = replace(placement_of(LayoutRead(ranks_of(job, job.name), job), case, healthy=True), layout=layout)
     model = "given"
     if trained is None and (logged := _logged_talk(job, opened)) is not None:
         first, model, given = logged, "from the log", True
@@ -310,7 +299,7 @@ def _is_of(declared: RankHosts, ranks: RankHosts, case: Case) -> bool:
 
 def _audited(read: LayoutRead, case: Case, trained: Mapping[str, Any] | None) -> tuple[Outcome, ...]:
     """The checks of layouts, as `topodiag place audit` runs them. Nothing where nobody says who talks to whom."""
-    opened = _opened(read, case)
+    opened = placement_of(read, case)
     layout = case.sizes.for_world(opened.world) if case.sizes is not None else None
     talk = talk_for(replace(opened, layout=layout), trained if layout is not None else None)
     if opened.assignment is None or not talk.demands or NO_ROLES in talk.assumed:
@@ -336,27 +325,3 @@ def _shown(finding: Finding, job: Job) -> Finding:
     severity = finding.severity if sure is HIGH else min(finding.severity, Severity.WARNING)
     evidence = finding.evidence or tuple(placed[:SHOWN])
     return replace(finding, where=where, severity=severity, confidence=confidence, evidence=evidence)
-
-
-# --- the cluster -------------------------------------------------------------------------------------------------
-
-
-def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Placement:
-    """Ranks on the cluster that the evidence describes, else on nodes of the system that captures show. A `healthy` one
-    is not made of sockets because the job fell back to them."""
-    assert read.ranks is not None  # noqa: S101 - the callers have them
-    system = system_of(case.nodes)
-    for facts in case.clusters:
-        if set(read.ranks.hosts) <= set(facts.nodes):
-            seen = RankNodes(system=system) if system else UNSEEN
-            return opened_on(cluster_of_facts(facts, PlaceOptions(), seen), read)
-    seen = rank_nodes_of(read.ranks, read.job)
-    if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
-        seen = replace(seen, nics=None, nics_said="")
-    try:
-        cluster = open_cluster(PlaceOptions(), replace(seen, system=system) if system else seen)
-    except ModelError:
-        if healthy:
-            raise  # a step needs the rate of the NICs
-        cluster = open_cluster(PlaceOptions(), seen)  # which groups are split does not depend on it
-    return opened_on(cluster, read)

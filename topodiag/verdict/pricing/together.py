@@ -155,16 +155,12 @@ def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dic
 
 
 def _claims(parts: Sequence[Part], case: Case) -> Claims:
-    settings: set[str] = set()
-    files: set[str] = set()
-    lacking: set[str] = set()
-    for part in parts:
-        for mend, finding in part.mends:
-            hosts = {case.identity.name(node) for node in finding.where.nodes}
-            settings |= mend.claimed_settings(finding)
-            files |= hosts if mend.claims_file(finding) else set()
-            lacking |= hosts if mend.lacks_nics else set()
-    return Claims(frozenset(settings), frozenset(files), frozenset(lacking))
+    pairs = [pair for part in parts for pair in part.mends]
+    hosts = [frozenset(case.identity.name(node) for node in finding.where.nodes) for _, finding in pairs]
+    settings = (mend.claimed_settings(finding) for mend, finding in pairs)
+    files = (own for (mend, finding), own in zip(pairs, hosts, strict=True) if mend.claims_file(finding))
+    lacking = (own for (mend, _), own in zip(pairs, hosts, strict=True) if mend.lacks_nics)
+    return Claims(*(frozenset[str]().union(*sets) for sets in (settings, files, lacking)))
 
 
 def _grounds(case: Case, claims: Claims) -> tuple[list[Ground], list[str]]:
