@@ -17,8 +17,8 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Case, Result
 from topodiag.model.verdict import Verdict
+from topodiag.verdict.causes import arranged
 from topodiag.verdict.judge import judge
-from topodiag.verdict.order import arranged
 
 LINE = Origin("trees/sys.tree", 7, "1: DOWN")
 LOG = Origin("job.log", 3, "NET/IB : Using")

@@ -15,8 +15,8 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Case
 from topodiag.verdict import conditions
+from topodiag.verdict.causes import arranged
 from topodiag.verdict.interface import RULES, relations_of
-from topodiag.verdict.order import arranged
 from topodiag.words.own_data import own_data
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741

@@ -17,14 +17,12 @@ from topodiag.model.maker import makers_of, makers_of_all, run_maker
 from topodiag.model.result import Case, Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.verdict import state as states
-from topodiag.verdict.causes import Tree, trees
+from topodiag.verdict.causes import Tree, takes_part, trees
 from topodiag.verdict.headline import cause_words, headline, joined, loss_words
-from topodiag.verdict.next_evidence import next_evidence
-from topodiag.verdict.order import takes_part
 from topodiag.verdict.price import priced
 from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
-from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
+from topodiag.verdict.status import at_another_time, contradictions, next_evidence, of_another_time, status_of
 from topodiag.words.dialect import Maker
 from topodiag.words.units import grouped
 
@@ -50,7 +48,7 @@ _PROGRAM = ("JOB006", "JOB009", "JOB008")
 
 
 def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
-    """The verdict. `result.findings` are arranged: each consequence below its cause (`order.arranged`). `steps` are the
+    """The verdict. `result.findings` are arranged: each consequence below its cause (`arranged`). `steps` are the
     training steps of jobs whose layout is known."""
     scene = Scene(case)
     roots = trees(result.findings, scene)

@@ -15,8 +15,8 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Case, Result
 from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.report.verdict.table import draw_diagnosis
+from topodiag.verdict.causes import arranged
 from topodiag.verdict.judge import judge
-from topodiag.verdict.order import arranged
 
 LINKS = replace(
     seen("NVL001", message="GPU3 has 12 of 18 NVLinks active", cost=Cost(123.6, 1 / 3)),

@@ -13,7 +13,7 @@ def judged_result(case: Case, outcomes: tuple[Outcome, ...], **more: Any) -> Res
     """What was read of the case, with its findings in the order of causes; `more` are further fields of the result."""
     findings = fold(outcomes)
     if findings:
-        from topodiag.verdict.order import arranged  # noqa: PLC0415 - rules, where there is anything to relate
+        from topodiag.verdict.causes import arranged  # noqa: PLC0415 - rules, where there is anything to relate
 
         findings = arranged(findings, case)
     return Result(

@@ -13,10 +13,10 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.job_waits import silent_host
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
-from topodiag.model.silent_ranks import silent_host
 from topodiag.words.units import plural
 
 OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
