@@ -6,7 +6,7 @@ of the fabric manager (`oversubscription`); it comes from the system that the no
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -109,16 +109,14 @@ def merged(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
     )
 
 
-def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence[str]) -> list[str]:
+def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence[str]) -> Iterator[str]:
     """What the reader should know of both; `apart` are the hosts that the network's file does not name."""
-    notes = list(machines.notes if not network.partitions else (n for n in machines.notes if "no switches" not in n))
+    yield from (note for note in machines.notes if not network.partitions or "no switches" not in note)
     if texts:
-        alone = f"{some_of(texts)} ({len(texts)} of the nodes)"
-        notes.append(f"not in {network.name}, each taken to be alone there: {alone}")
+        yield f"not in {network.name}, each taken to be alone there: {some_of(texts)} ({len(texts)} of the nodes)"
     without = len(network.nodes) - len(machines.nodes) + len(texts)
     if without > 0:
-        notes.append(f"{without} nodes of {network.name} have no bundle and are left out")
-    return notes
+        yield f"{without} nodes of {network.name} have no bundle and are left out"
 
 
 def _cut(partition: Partition, chosen: Ints) -> Partition:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.lazy import regex
@@ -29,20 +29,13 @@ def canonical(tree: Element) -> Element:
     return edited(tree, edit)
 
 
-def buses_of_labels(labels: Iterable[str], tree: Element) -> frozenset[str]:
+def buses_of_labels(labels: Sequence[str], tree: Element) -> frozenset[str]:
     """Bus ids of GPUs by their labels: `GPU3`, or a bus id; all GPUs of the tree where no label is given."""
-    gpus = gpus_of(tree)
-    wanted = list(labels)
-    if not wanted:
-        return frozenset(bus_of(pci) for pci in gpus.values())
-    texts = set()
-    for label in wanted:
-        match = _GPU_LABEL.fullmatch(label)
-        if match is not None and int(match[1]) in gpus:
-            texts.add(bus_of(gpus[int(match[1])]))
-        elif match is None:
-            texts.add(label.lower())
-    return frozenset(texts)
+    by_label = {f"GPU{number}": bus_of(pci) for number, pci in gpus_of(tree).items()}
+    if not labels:
+        return frozenset(by_label.values())
+    known = [label for label in labels if label in by_label or not _GPU_LABEL.fullmatch(label)]
+    return frozenset(by_label.get(label, label.lower()) for label in known)
 
 
 def nvlinks_by_gpu(tree: Element) -> dict[str, tuple[Element, ...]]:

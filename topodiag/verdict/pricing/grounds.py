@@ -238,20 +238,15 @@ def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Cl
         _look_at_capture(host, host.node, sources.case.identity.name(host.name) in claims.files)
     printed = sources.prints.get(host.name)
     tree = tree_of_print(printed, sm, minor) if printed is not None and sm is not None else None
-    if tree is None:
-        return
-    nics = max((nics_of(process) for process in processes), key=len, default={})
-    tree = canonical(_with_names(tree, nics))
-    host.views.append(tree)
-    if host.built is None:
-        host.built = _repaired(tree)
+    if tree is not None:
+        _take(host, _with_names(tree, max((nics_of(process) for process in processes), key=len, default={})))
 
 
 def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     file = node.nccl_file
     gpu = catalog.gpu_by_name(_product(node))
     if file is not None and alone(node):
-        _take_file(host, file)
+        _take(host, file.tree)
         return
     bare = replace(node, nccl_file=None)
     settings = {setting.name: setting.value for setting in node.settings}
@@ -260,7 +255,7 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
         element = tree_of(bare, {**settings, **host.given}).tree
     except LackingError:
         if file is not None and not file_is_wrong:
-            _take_file(host, file)
+            _take(host, file.tree)
         return
     built = built_tree(bare, detected, {**settings, **host.env}, gpu).tree
     if file is not None and not file_is_wrong:
@@ -269,11 +264,12 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     host.views.append(canonical(loaded(file.tree, element) if file is not None else element))
 
 
-def _take_file(host: _Open, file: NcclFile) -> None:
-    """The host is what its topology file says."""
-    tree = canonical(file.tree)
-    host.built = _repaired(tree)
+def _take(host: _Open, tree: Element) -> None:
+    """The host is what this tree says, a file's or a print's, where nothing else says how it is built."""
+    tree = canonical(tree)
     host.views.append(tree)
+    if host.built is None:
+        host.built = _repaired(tree)
 
 
 @lru_cache(maxsize=64)
