@@ -114,7 +114,11 @@ def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, s
         for at in sorted(at for check in rule.leads_to for at in by_id.get(check, ())):
             if at in parents:
                 continue
-            pair = _cause(rule, ordered[at], _candidates(rule, ordered[at], scene, by_id, by_node), ordered, scene)
+            other = ordered[at]
+            tried = ((place, ordered[place]) for place in _candidates(rule, other, scene, by_id, by_node))
+            causes = ((place, cause) for place, cause in tried if rule.notes or _may_explain(cause, other))
+            told = ((place, rule.explains(cause, other, scene)) for place, cause in causes)
+            pair = next((pair for pair in told if pair[1]), None)
             if pair is not None and not _leads_to(pair[0], at, parents):
                 parents[at] = pair
     return parents
@@ -123,24 +127,12 @@ def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, s
 def _candidates(
     rule: Rule, other: Finding, scene: Scene, by_id: dict[str, list[int]], by_node: dict[tuple[str, str], list[int]]
 ) -> Iterator[int]:
+    """The places of the findings of other checks that may be the cause by this rule."""
     for check in rule.causes:
-        own = by_id.get(check, [])
+        own = by_id.get(check, []) if check != other.id else []
         if len(own) > MOST_CAUSES and rule.reach is Reach.NODE:
             own = [at for node in sorted(scene.nodes(other)) for at in by_node.get((check, node), ())]
         yield from own[:MOST_CAUSES]
-
-
-def _cause(
-    rule: Rule, other: Finding, candidates: Iterator[int], ordered: Sequence[Finding], scene: Scene
-) -> tuple[int, str] | None:
-    for at in candidates:
-        cause = ordered[at]
-        if cause is other or cause.id == other.id or not (rule.notes or _may_explain(cause, other)):
-            continue
-        why = rule.explains(cause, other, scene)
-        if why:
-            return at, why
-    return None
 
 
 def _may_explain(cause: Finding, other: Finding) -> bool:

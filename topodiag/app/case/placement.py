@@ -201,12 +201,10 @@ def _machine(options: PlaceOptions, facts: ClusterFacts, usual: str) -> tuple[Ma
         machine = machine_of(options.system or usual, count, gpu=options.gpu, nics=nics)
         return machine, () if options.system else (f"the nodes are taken for {machine.name} (--system NAME)",)
     if facts.system:
-        try:
+        with suppress(UnknownSystemError, ModelError):
             spec = find_system(facts.system)
             gpu = facts.gpu if facts.gpu in (spec.gpu, *spec.other_gpus) else ""
             return machine_of(facts.system, count, gpu=options.gpu or gpu, nics=nics), ()
-        except (UnknownSystemError, ModelError):
-            pass
     if facts.sample:
         machine = machine_of(facts.sample, count, gpu=options.gpu, nics=nics)
         note = f"links are NCCL's model of {facts.sample}, taken for all nodes (--system NAME)"

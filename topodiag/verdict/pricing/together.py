@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from topodiag.expect.rates import NCCL_NAMES, Rates, reached
 from topodiag.lazy import dataclass
@@ -165,18 +166,14 @@ def _claims(parts: Sequence[Part], case: Case) -> Claims:
 
 def _grounds(case: Case, claims: Claims) -> tuple[list[Ground], list[str]]:
     """Measured runs first, the widest of them before the others, then jobs; and why some are none."""
-    grounds, refused = [], []
+    grounds, refused, name = [], [], case.identity.name
+    by_hosts = {frozenset(map(name, job.hosts)): job for job in reversed(case.jobs)}  # of several the first
     runs = sorted(case.runs, key=lambda run: (run.collective != "all_reduce", -(run.nranks or 0)))
-    for run in runs:
-        hosts = {case.identity.name(host) for host in run.hosts}
-        beside = (job for job in case.jobs if {case.identity.name(host) for host in job.hosts} == hosts)
+    beside = ((run, by_hosts.get(frozenset(map(name, run.hosts)))) for run in runs)
+    of_runs = (partial(ground_of, run, job, case, claims) for run, job in beside)
+    for asked in (*of_runs, *(partial(ground_of_job, job, case, claims) for job in case.jobs)):
         try:
-            grounds.append(ground_of(run, next(beside, None), case, claims))
-        except NoGroundError as error:
-            refused.append(str(error))
-    for job in case.jobs:
-        try:
-            grounds.append(ground_of_job(job, case, claims))
+            grounds.append(asked())
         except NoGroundError as error:
             refused.append(str(error))
     return grounds, refused
