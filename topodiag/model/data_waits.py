@@ -107,11 +107,8 @@ def _is_even(waits: Sequence[float]) -> bool:
 def _nothing_else(pairs: Sequence[tuple[Step, float]]) -> bool:
     """Whether the few steps that are told, of which none are neighbours, do nothing but wait."""
     spread_out = all(later.number - one.number > 1 for (one, _), (later, _) in pairwise(pairs))
-    return (
-        len(pairs) >= FEWEST_LONG
-        and spread_out
-        and all(waited >= LONG_S and waited >= NEARLY_ALL * step.value for step, waited in pairs)
-    )
+    only_wait = all(waited >= LONG_S and waited >= NEARLY_ALL * step.value for step, waited in pairs)
+    return len(pairs) >= FEWEST_LONG and spread_out and only_wait
 
 
 def _slow_by_data(costs: Sequence[float], waits: Sequence[float]) -> list[int]:

@@ -37,11 +37,8 @@ def dmabuf(node: Node) -> tuple[bool | None, str]:
     kernel = _version(node.os.kernel.value)
     driver = _version(node.os.driver_version.value)
     cuda = _version(node.os.cuda_version.value)
-    new_enough: bool | None = None
-    if driver is not None:
-        new_enough = driver[0] >= DMABUF_DRIVER_MAJOR
-    elif cuda is not None:
-        new_enough = cuda >= DMABUF_CUDA
+    by_cuda = cuda >= DMABUF_CUDA if cuda is not None else None
+    new_enough = driver[0] >= DMABUF_DRIVER_MAJOR if driver is not None else by_cuda
     needs = {
         f"kernel {node.os.kernel.value or ''} (5.12 needed)": None if kernel is None else kernel >= DMABUF_KERNEL,
         "open kernel modules": node.os.driver_open.value,
@@ -58,13 +55,8 @@ def dmabuf(node: Node) -> tuple[bool | None, str]:
 
 def rdma_possible(node: Node) -> bool | None:
     """Whether NICs can reach GPU memory by either way; None when neither could be told."""
-    module, _ = peermem(node)
-    if module:
-        return True
-    possible, _ = dmabuf(node)
-    if possible:
-        return True
-    return None if module is None or possible is None else False
+    ways = (peermem(node)[0], dmabuf(node)[0])
+    return True if any(ways) else None if None in ways else False
 
 
 def _version(text: str | None) -> tuple[int, int] | None:

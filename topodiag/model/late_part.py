@@ -144,11 +144,8 @@ def _is_late(table: _Table, rank: int, part: int) -> bool:
     excess = _excess(table, rank, part)
     late = float(np.median(excess))
     own = float(np.median(table.seconds[rank, part]))
-    return (
-        late >= LEAST * table.step_s
-        and own >= TIMES * (own - late)
-        and float(np.mean(excess > late / 2)) >= MOSTLY
-    )  # fmt: skip
+    mostly = float(np.mean(excess > late / 2)) >= MOSTLY
+    return mostly and late >= LEAST * table.step_s and own >= TIMES * (own - late)
 
 
 def _finding(table: _Table, rank: int, part: int, late: Sequence[int]) -> LatePart | None:

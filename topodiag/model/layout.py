@@ -158,8 +158,7 @@ def of_label(label: str) -> Dimension | None:
 
 def flags() -> str:
     """The options of all sizes, as `--tp, --cp, --ep, --dp or --pp`."""
-    *first, final = (f"--{name}" for name in NAMES)
-    return f"{', '.join(first)} or {final}"
+    return listed(tuple(f"--{name}" for name in NAMES))
 
 
 def listed(names: tuple[str, ...] = NAMES, last: str = "or") -> str:

@@ -104,10 +104,8 @@ def assumption(text: str) -> str:
         return ""
     order, most, last = ("newer", "newest", NEWEST) if minor > NEWEST else ("older", "oldest", OLDEST)
     known = spell_version(last)
-    return (
-        f"NCCL {spell_version(minor)} is {order} than {known}, the {most} version known here:"
-        f" it is taken to decide as {known} does"
-    )
+    words = f"NCCL {spell_version(minor)} is {order} than {known}, the {most} version known here"
+    return f"{words}: it is taken to decide as {known} does"
 
 
 def number_of(text: str) -> str:

@@ -134,14 +134,11 @@ def says_answers(answers: Sequence[RasAnswer]) -> str:
     counted = answered(answers)
     if counted is None or counted[0] < counted[1]:
         return ""
-    goes_on = launches_go_on(answers)
-    if goes_on is None:
-        word = "and nobody is behind in what it shows"
-    elif goes_on:
-        word = "their launches go on, and nobody is behind"
-    else:
-        word = "nobody is behind, and nobody launched anything between the answers"
-    return f"{counted[0]} of {plural(counted[1], 'rank')} answered RAS, {word}"
+    words = {
+        None: "and nobody is behind in what it shows", True: "their launches go on, and nobody is behind",
+        False: "nobody is behind, and nobody launched anything between the answers",
+    }  # fmt: skip
+    return f"{counted[0]} of {plural(counted[1], 'rank')} answered RAS, {words[launches_go_on(answers)]}"
 
 
 def _launches(comm: RasCommunicator) -> int:

@@ -73,10 +73,8 @@ def _age(node: Node, spans: Mapping[str, tuple[float, float]], identity: Identit
     if span is None or taken is None:
         return ""
     if start is not None and start - SLACK_S > span[1]:
-        return (
-            f"booted {stamp(start)}, after the last line of the job ({stamp(span[1])}): states and counters are of"
-            f" another boot, {LASTING}"
-        )
+        when = f"booted {stamp(start)}, after the last line of the job ({stamp(span[1])})"
+        return f"{when}: states and counters are of another boot, {LASTING}"
     if taken + SLACK_S < span[0]:
         return f"captured {stamp(taken)}, before the job ({stamp(span[0])}): states may have changed since, {LASTING}"
     return ""
@@ -91,10 +89,8 @@ def _networks(job: Job, case: Case) -> Iterator[Conflict]:
     first = {process.host: process.origin for process in reversed(job.processes)} if up else {}
     for host, ports in up.items():
         name = case.identity.name(host)
-        text = (
-            f"its capture shows {plural(len(ports), 'RDMA NIC')} up, and the job on it uses sockets: what lies between"
-            " is the container, or a setting"
-        )
+        text = f"its capture shows {plural(len(ports), 'RDMA NIC')} up, and the job on it uses sockets"
+        text += ": what lies between is the container, or a setting"
         lines = [ports[0].state.origin, first.get(host)]
         yield Conflict(name, text, tuple(line for line in lines if line is not None), "NET001")
 
