@@ -120,7 +120,7 @@ def emit(cluster: Cluster, talk: Talk, assignment: Assignment) -> int:
     from topodiag.emit.place_map import to_json  # noqa: PLC0415
     from topodiag.evidence.interface import Blob  # noqa: PLC0415
     from topodiag.evidence.layout.rank_files import read_place_map  # noqa: PLC0415
-    from topodiag.model.place_map import map_of  # noqa: PLC0415
+    from topodiag.model.cluster import map_of  # noqa: PLC0415
     from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
 
     text = to_json(map_of(cluster, assignment, ids_by_rank(talk)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.tables import examples
 from topodiag.evidence.layout.rank_files import ranks_on
-from topodiag.model.place_map import RankHosts
+from topodiag.model.cluster import RankHosts
 from topodiag.placement.declared import compare_layouts
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.model.cluster import Cluster
+from topodiag.model.cluster import Cluster, RankHosts
 from topodiag.model.errors import TopodiagError
-from topodiag.model.place_map import RankHosts
 from topodiag.placement.seats import RULES, assign, by_rule
 
 

@@ -12,11 +12,11 @@ from tests.checks.wanted import matches
 from tests.tables import examples
 from tests.verdict.machines import bare, capture, kernel_log, on, xid
 from topodiag.model.bench import BenchDevice, BenchRun
+from topodiag.model.cluster import RankHosts
 from topodiag.model.devices import NetDev
 from topodiag.model.identity import Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
-from topodiag.model.place_map import RankHosts
 from topodiag.model.ras import RasAnswer, RasProcess
 from topodiag.model.result import Case
 from topodiag.verdict.identity import identify

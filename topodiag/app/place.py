@@ -10,11 +10,10 @@ from topodiag.app.case.place_paths import place_options
 from topodiag.app.case.placement import PlaceError, PlaceOptions, open_placement
 from topodiag.app.judge.placing import audited, solve_placement, talk_for
 from topodiag.app.judge.results import judged_result
-from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.cluster import Assignment, Cluster, PlaceMap
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Severity
 from topodiag.model.layout import Layout
-from topodiag.model.place_map import PlaceMap
 from topodiag.model.result import Case, Result
 from topodiag.placement.audit import Audit
 from topodiag.placement.groups import Talk

@@ -7,8 +7,7 @@ import numpy as np
 from topodiag.emit.place_map import UnwritableMapError, check
 from topodiag.emit.rank_files import Written
 from topodiag.lazy import regex
-from topodiag.model.cluster import Ints
-from topodiag.model.place_map import PlaceMap
+from topodiag.model.cluster import Ints, PlaceMap
 from topodiag.words.own_data import own_text
 
 _NAME = regex(r"[^A-Za-z0-9]+")

@@ -12,7 +12,7 @@ from topodiag.emit.new_group import members, new_group
 from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout import rank_files as readers
-from topodiag.model.place_map import PlaceMap, RankHosts
+from topodiag.model.cluster import PlaceMap, RankHosts
 from topodiag.words.node_sets import expand
 
 FORMATS: dict[str, tuple[Callable[[PlaceMap], writers.Written], Callable[[Blob], RankHosts] | None]] = {

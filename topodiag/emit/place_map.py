@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from topodiag.lazy import regex
+from topodiag.model.cluster import PlaceMap
 from topodiag.model.errors import TopodiagError
-from topodiag.model.place_map import PlaceMap
 
 _HOST = regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
 

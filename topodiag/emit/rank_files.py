@@ -14,7 +14,7 @@ import numpy as np
 
 from topodiag.emit.place_map import UnwritableMapError, check, misnumbered
 from topodiag.lazy import dataclass
-from topodiag.model.place_map import PlaceMap
+from topodiag.model.cluster import PlaceMap
 from topodiag.words.units import first_of, fold_hosts
 
 MASTER_PORT = 29500

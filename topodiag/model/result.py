@@ -17,10 +17,10 @@ from topodiag.model.verdict import State, Verdict
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark, BenchRun
+    from topodiag.model.cluster import RankHosts
     from topodiag.model.cluster_facts import ClusterFacts
     from topodiag.model.job import Job  # numpy is slow to load, and a case of nodes needs none
     from topodiag.model.layout import Layout
-    from topodiag.model.place_map import RankHosts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Cluster, Ints
+from topodiag.model.cluster import Cluster, Ints, RankHosts
 from topodiag.model.errors import TopodiagError
-from topodiag.model.place_map import RankHosts
 from topodiag.placement.groups import Talk
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign

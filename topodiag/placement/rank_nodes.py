@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Cluster
+from topodiag.model.cluster import Cluster, RankHosts, ranks_on
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.job_rings import domains
 from topodiag.model.job_waits import silent_host
 from topodiag.model.job_wires import interface_gbps, wires_of
-from topodiag.model.place_map import RankHosts, ranks_on
 from topodiag.placement.seats import assign
 from topodiag.words.units import first_of, grouped, in_gbps, plural
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from topodiag.model.cluster import Assignment, Cluster, Ints
+from topodiag.model.cluster import Assignment, Cluster, Ints, RankHosts
 from topodiag.model.errors import InputError, TopodiagError
-from topodiag.model.place_map import RankHosts
 from topodiag.words.hosts import short_name
 from topodiag.words.units import first_of
 

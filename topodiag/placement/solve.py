@@ -13,10 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
+from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, PlaceMap
 from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.layout import BY_NAME
-from topodiag.model.place_map import PlaceMap
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.exchange import nodes_by_first_rank
 from topodiag.placement.groups import Talk

@@ -14,10 +14,10 @@ from topodiag.app.judge.placing import NO_TALK, NOT_PLACED, place_jobs
 from topodiag.app.place import audit_placement
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile
+from topodiag.model.cluster import RankHosts
 from topodiag.model.finding import Cost
 from topodiag.model.job import Job
 from topodiag.model.layout import Layout
-from topodiag.model.place_map import RankHosts
 from topodiag.model.result import Case
 from topodiag.placement.job_step import PlacedJobs
 

@@ -21,9 +21,8 @@ from topodiag.evidence.layout.rank_files import (
     read_slurm_hostfile,
     read_torchrun,
 )
-from topodiag.model.cluster import Demand
+from topodiag.model.cluster import Demand, RankHosts
 from topodiag.model.errors import InputError
-from topodiag.model.place_map import RankHosts
 from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import NodeSetError, expand, gpu_list
 

@@ -32,14 +32,13 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN
 from topodiag.evidence.layout.rank_files import READERS, read_groups
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Assignment, Bools, Cluster, Demand
+from topodiag.model.cluster import Assignment, Bools, Cluster, Demand, RankHosts
 from topodiag.model.cluster_facts import ClusterFacts, Partition, merged, partition_of, some_of
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.job import Job
 from topodiag.model.job_wires import wires_of
 from topodiag.model.layout import Layout
-from topodiag.model.place_map import RankHosts
 from topodiag.model.result import Case
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of

@@ -16,12 +16,11 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.cost.questions import ModelError
 from topodiag.evidence.intake.collected import resolve
-from topodiag.model.cluster import Cluster
+from topodiag.model.cluster import Cluster, RankHosts, map_of
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.layout import NAMES, ORDER, Layout
-from topodiag.model.place_map import RankHosts, map_of
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Case
 from topodiag.placement.audit import Audit, audit

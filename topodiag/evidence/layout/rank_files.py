@@ -39,9 +39,8 @@ from topodiag.evidence.json_values import text as plain
 from topodiag.evidence.page import at_line, bare_lines
 from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Demand, Ints
+from topodiag.model.cluster import Demand, Ints, PlaceMap, RankHosts, ranks_on
 from topodiag.model.errors import InputError
-from topodiag.model.place_map import PlaceMap, RankHosts, ranks_on
 from topodiag.words.node_sets import MAX_GPUS, expand, members_of, short
 from topodiag.words.own_data import patterns
 from topodiag.words.units import grouped

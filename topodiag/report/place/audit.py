@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from topodiag.emit.place_map import rows
-from topodiag.model.cluster import Assignment, Cluster, Ints
+from topodiag.model.cluster import Assignment, Cluster, Ints, map_of
 from topodiag.model.finding import Finding, Input, Outcome
-from topodiag.model.place_map import map_of
 from topodiag.model.result import Result
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
