@@ -1,7 +1,7 @@
 """Short logs judged as a whole, in process: what the checks of jobs make of a few lines."""
 
 from tests.evidence.nccl_log.line_by_line import concat, extract_plain
-from topodiag.app.judge.jobs import judged
+from topodiag.app.judge.judged import judged_jobs
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve
@@ -19,7 +19,7 @@ def jobs_of(*logs: str) -> tuple[Job, ...]:
 
 
 def result_of(*logs: str) -> Result:
-    return judged(Case(jobs=jobs_of(*logs)))
+    return judged_jobs(Case(jobs=jobs_of(*logs)))
 
 
 def found(check: str, *lines: str) -> list[Finding]:

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from topodiag.app.case.build import open_case
 from topodiag.app.case.opening import with_paths
+from topodiag.app.judge.judged import judged_case
 from topodiag.app.judge.runs import BenchOptions, machine_of
-from topodiag.app.judge.whole import judged_case
 from topodiag.expect.machine import lacking
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import NotObserved

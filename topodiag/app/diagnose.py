@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from topodiag.app.case.build import open_case
 from topodiag.app.case.collecting import few_collections
 from topodiag.app.case.opening import with_paths
-from topodiag.app.judge.whole import judged_case
+from topodiag.app.judge.judged import judged_case
 from topodiag.model.result import Result
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from topodiag.app.case.jobs import LogOptions, Read, job_case
 from topodiag.app.case.opening import gathered, with_paths
 from topodiag.app.case.ras import Asking, asked
-from topodiag.app.judge.jobs import judged
+from topodiag.app.judge.judged import judged_jobs
 from topodiag.model.result import Case, Result
 from topodiag.writing import check_apart, check_writable
 
@@ -18,7 +18,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
     if options is not None and options.save is not None:
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
-    return with_paths(judged(job_case(gathered(paths, quick=True), options, on_progress)), paths)
+    return with_paths(judged_jobs(job_case(gathered(paths, quick=True), options, on_progress)), paths)
 
 
 def ras(
@@ -31,4 +31,4 @@ def ras(
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
     case = job_case(gathered(paths, quick=True)) if paths else Case()
-    return with_paths(judged(asked(case, places, asking, tell)), paths)
+    return with_paths(judged_jobs(asked(case, places, asking, tell)), paths)

@@ -8,7 +8,7 @@ from topodiag.app.case.collecting import few_collections
 from topodiag.app.case.live import Options, Progress, captured
 from topodiag.app.case.nodes import case_of, node_case, one_node
 from topodiag.app.case.opening import gathered, with_paths
-from topodiag.app.judge.nodes import judged
+from topodiag.app.judge.judged import judged_nodes
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.model.errors import InputError
@@ -28,14 +28,14 @@ def scan(paths: Sequence[str], *, options: Options | None = None, since: str | N
     watch().planned(intake.of(*NODE_KINDS))
     case = node_case(intake)
     watch().judged()
-    return with_paths(judged(case, earlier, since or ""), paths)
+    return with_paths(judged_nodes(case, earlier, since or ""), paths)
 
 
 def live(*, options: Options | None = None, on_progress: Progress | None = None, since: str | None = None) -> Result:
     """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory. `since` is an earlier
     capture of it. Raises InputError."""
     earlier = one_node(since) if since is not None else None
-    return judged(case_of([captured(options, on_progress)]), earlier, since or "")
+    return judged_nodes(case_of([captured(options, on_progress)]), earlier, since or "")
 
 
 def pictured(source: str) -> tuple[Result, Node]:

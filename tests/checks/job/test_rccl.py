@@ -10,7 +10,7 @@ import pytest
 from tests.checks.excerpts import jobs_of, result_of
 from tests.checks.wanted import expect
 from topodiag.app.case.jobs import LogOptions
-from topodiag.app.judge.jobs import OF_RCCL
+from topodiag.app.judge.judged import OF_RCCL
 from topodiag.app.logs import logs
 from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.evidence.nccl_log.grammar.grammar import parse

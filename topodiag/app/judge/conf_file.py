@@ -8,7 +8,7 @@ from dataclasses import replace
 from topodiag.app.case.live import captured
 from topodiag.app.case.nodes import case_of, node_case
 from topodiag.app.case.opening import gathered
-from topodiag.app.judge.nodes import judged
+from topodiag.app.judge.judged import judged_jobs, judged_nodes
 from topodiag.checks.env.conf_advice import advise
 from topodiag.checks.env.conf_file import misread
 from topodiag.emit.nccl_conf import UnwritableError, to_text
@@ -62,12 +62,11 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
     machine without either. Raises InputError."""
     result = Result()
     if sources or not logs:
-        result = judged(node_case(gathered(sources)) if sources else case_of([captured()]))
+        result = judged_nodes(node_case(gathered(sources)) if sources else case_of([captured()]))
     if logs:
         from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy, which only logs need
-        from topodiag.app.judge import jobs as of_jobs  # noqa: PLC0415
 
-        of_logs = of_jobs.judged(job_case(gathered(logs, quick=True)))
+        of_logs = judged_jobs(job_case(gathered(logs, quick=True)))
         result = replace(result, jobs=of_logs.jobs, findings=(*result.findings, *of_logs.findings))
     name = next(iter((*sources, *logs)), "this machine")
     if not result.nodes and not result.jobs:
