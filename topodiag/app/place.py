@@ -8,8 +8,8 @@ from typing import Any
 from topodiag.app.case.opening import blob_at
 from topodiag.app.case.place_paths import place_options
 from topodiag.app.case.placement import PlaceError, PlaceOptions, open_placement
+from topodiag.app.judge.judged import judged_result
 from topodiag.app.judge.placing import audited, solve_placement, talk_for
-from topodiag.app.judge.results import judged_result
 from topodiag.model.cluster import Assignment, Cluster, PlaceMap
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Severity

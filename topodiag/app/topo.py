@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from topodiag.app.case.nodes import case_of, one_node
 from topodiag.app.case.opening import gathered
 from topodiag.app.case.topology import Topology, open_topology, predict_topology
-from topodiag.app.judge.results import judged_result
+from topodiag.app.judge.judged import judged_result
 from topodiag.checks.pcie.hops import LANES, trained
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run

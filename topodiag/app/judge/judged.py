@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.judge.results import judged_result
 from topodiag.checks.registry import Subject, ids_of
-from topodiag.checks.run import run
+from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
 from topodiag.checks.troubles.node import troubles
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
@@ -27,6 +26,25 @@ if TYPE_CHECKING:
     from topodiag.evidence.intake.reader import ReadNode
     from topodiag.model.job import Job
     from topodiag.placement.job_step import PlacedJobs
+
+
+def judged_result(case: Case, outcomes: tuple[Outcome, ...], **more: Any) -> Result:
+    """What was read of the case, with its findings in the order of causes; `more` are further fields of the result."""
+    findings = fold(outcomes)
+    if findings:
+        from topodiag.verdict.causes import arranged  # noqa: PLC0415 - rules, where there is anything to relate
+
+        findings = arranged(findings, case)
+    return Result(
+        inputs=case.inputs,
+        nodes=case.nodes,
+        jobs=case.jobs,
+        outcomes=outcomes,
+        findings=findings,
+        not_observed=tuple(dict.fromkeys(case.not_observed)),
+        unread=case.unread,
+        **more,
+    )
 
 
 def judged_nodes(case: Case, earlier: ReadNode | None = None, path: str = "") -> Result:

@@ -262,10 +262,8 @@ class _OfNames(_Walk):
     def _text(self, text: str, owner: str, name: str) -> str:
         if not text:
             return text
-        if (owner, name) in _RUN_IDS:
-            spelt = self._run_id
-        else:
-            spelt = self._quoted if _is_quoted(owner, name) else self._sentence
+        spelt = self._quoted if _is_quoted(owner, name) else self._sentence
+        spelt = self._run_id if (owner, name) in _RUN_IDS else spelt
         known = self._known.get((spelt, text))
         if known is None:
             known = self._known[spelt, text] = spelt(text)
