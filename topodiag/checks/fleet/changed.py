@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.checks.fleet.flapping import TRAINING_S
-from topodiag.checks.fleet.places import labels
+from topodiag.checks.fleet.places import where_of
 from topodiag.checks.interface import Advice, Check
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Finding, Outcome, Severity, Where
+from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.fleet import CLOSED, FactKind, NodeFact
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.provenance import Origin
@@ -268,7 +268,7 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
         label = change.key if change.key.lower().startswith(change.family) else f"{change.family}: {change.key}"
         was, after = _short(change.before, change.unit), _short(change.after, change.unit)
         return self.finding(
-            Where(nodes=(judged.host,), **labels(change.parts)),
+            where_of(judged.host, change.parts),
             Advice(severity),
             f"{label} changed from {was} to {after}",
             observed=after,
@@ -285,7 +285,7 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
         self, judged: NodeHistory, before: Capture, message: str, seen: str, parts: Sequence[str] = ()
     ) -> Finding:
         return self.finding(
-            Where(nodes=(judged.host,), **labels(parts)),
+            where_of(judged.host, parts),
             Advice(Severity.INFO),
             message,
             observed=seen,

@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from topodiag.checks.fleet.places import label_of, labels
+from topodiag.checks.fleet.places import label_of, where_of
 from topodiag.checks.interface import Check
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Finding, Outcome, Where
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.history import FALLS, Growth, NodeHistory, PartStates, Spell, spell_time
 from topodiag.model.provenance import Origin
 from topodiag.words.units import spell_s
@@ -223,7 +223,7 @@ class ComesAndGoes(Check[NodeHistory], id="FLT004"):
         lengths = sorted(spell.length_s for spell in flap.returns)
         lasted = " to ".join(dict.fromkeys((spell_s(lengths[0]), spell_s(lengths[-1]))))
         return self.finding(
-            Where(nodes=(judged.host,), **labels((flap.part,))),
+            where_of(judged.host, (flap.part,)),
             "keeps falling",
             f"{label_of(flap.part)} keeps coming and going",
             observed=f"down for {spell_s(FLAP_S)} and more, then up again, {times} times, for {lasted}, the last time"
@@ -235,7 +235,7 @@ class ComesAndGoes(Check[NodeHistory], id="FLT004"):
     def _dropped(self, judged: NodeHistory, drop: Drop) -> Finding:
         ended = f", back since {spell_time(drop.spell.end_s)}" if drop.back else ""
         return self.finding(
-            Where(nodes=(judged.host,), **labels((drop.part,))),
+            where_of(judged.host, (drop.part,)),
             "keeps falling",
             f"{label_of(drop.part)} {'had dropped' if drop.back else 'was up and has dropped'}",
             observed=f"{drop.spell.state} since {spell_time(drop.spell.time_s)}, seen so for"
@@ -248,7 +248,7 @@ class ComesAndGoes(Check[NodeHistory], id="FLT004"):
         """By counters alone."""
         capture = f"{growth.part} {growth.key} {growth.now}"
         return self.finding(
-            Where(nodes=(judged.host,), **labels((growth.part,))),
+            where_of(judged.host, (growth.part,)),
             "fell between captures",
             f"{label_of(growth.part)} fell again and again between captures",
             observed=f"{growth.key} rose by {growth.count} in {growth.hours:.0f} hours",

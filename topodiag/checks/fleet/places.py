@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
 
 from topodiag.model.busid import normalise_bus_id
-
-
-class Labels(TypedDict):
-    """The labels by their kind."""
-
-    gpus: tuple[str, ...]
-    nics: tuple[str, ...]
-    links: tuple[str, ...]
+from topodiag.model.finding import Where
 
 
 def label_of(part: str) -> str:
     """One part as a reader knows it."""
-    names = labels((part,))
-    return next(iter((*names["gpus"], *names["nics"], *names["links"])), part)
+    where = where_of("", (part,))
+    return next(iter((*where.gpus, *where.nics, *where.links)), part)
 
 
-def labels(parts: Iterable[str]) -> Labels:
-    """The labels of some parts; a link stands without its GPU."""
+def where_of(host: str, parts: Iterable[str]) -> Where:
+    """Some parts of a host by their labels; a link stands without its GPU."""
     gpus: dict[str, None] = {}
     nics: dict[str, None] = {}
     links: dict[str, None] = {}
@@ -39,4 +31,4 @@ def labels(parts: Iterable[str]) -> Labels:
         elif part:
             # The one port of a card is the card to a reader.
             nics[part.removesuffix("/1")] = None
-    return Labels(gpus=tuple(gpus), nics=tuple(nics), links=tuple(links))
+    return Where((host,), tuple(gpus), tuple(nics), links=tuple(links))

@@ -46,16 +46,6 @@ class Loss:
     confidence: Confidence = Confidence.HIGH
 
 
-@dataclass(frozen=True, slots=True)
-class MissingGpus:
-    """Fewer GPUs than the machine should have."""
-
-    seen: int
-    expected: int
-    why: str
-    confidence: Confidence = Confidence.HIGH
-
-
 class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
     """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
 
@@ -96,12 +86,11 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         lost = losses(judged)
-        short = _short(judged, peers, {loss.label for loss in lost})
+        short = self._short(judged, peers, {loss.label for loss in lost})
         total = len(judged.gpus)
         seen = sum(kernel.answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
-        missing = [] if short is None else [self._missing(judged, short)]
-        findings = [*(self._lost(judged, loss) for loss in lost), *missing]
+        findings = [*(self._lost(judged, loss) for loss in lost), *([short] if short is not None else [])]
         if findings or (seen == total and (seen or Topic.GPUS in judged.topics)):
             return self.any_of(judged, findings, coverage, "" if judged.gpus else "no GPU is in this node")
         if kernel.log_was_read(judged):
@@ -120,16 +109,47 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
             confidence=loss.confidence,
         )
 
-    def _missing(self, node: Node, short: MissingGpus) -> Finding:
-        missing = short.expected - short.seen
+    def _missing(
+        self, node: Node, seen: int, expected: int, why: str, confidence: Confidence = Confidence.MEDIUM
+    ) -> Finding:
+        missing = expected - seen
         return self.finding(
             self.where(node),
-            self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
-            f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
-            observed=plural(short.seen, "GPU"),
+            self.advice("fewer gpus", expected=plural(expected, "GPU"), why=why),
+            f"{plural(missing, 'GPU')} of {expected} {'is' if missing == 1 else 'are'} missing",
+            observed=plural(seen, "GPU"),
             evidence=(node.system, node.gpus[0].name),
-            confidence=short.confidence,
+            confidence=confidence,
         )
+
+    def _short(self, node: Node, peers: Sequence[Node], lost: set[str]) -> Finding | None:
+        """GPUs that are missing and that nothing else shows as lost. What the bus holds is there, even where the driver
+        does not list it: Slurm, a container or vfio-pci keeps it from this user."""
+        if Topic.PCI not in node.topics or node.is_vm or node.os.container.get("none") != "none":
+            return None
+        if any(gpu.mig.value for gpu in node.gpus) or len(node.gpus) < 2:
+            return None
+        here = _on_bus(node) + len(lost - {gpu.label for gpu in node.gpus} - node.pci.keys())
+        spec = system_by_product(node.system.value) if node.system.value else None
+        if spec is not None and spec.gpus > here and _says_product(node):
+            return self._missing(node, here, spec.gpus, f"as a {spec.name} has", Confidence.HIGH)
+        if (board := self._board_short(node, here)) is not None:
+            return board
+        alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
+        usual = majority(alike)
+        if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
+            why = f"as {plural(alike[usual], 'other node')} of the same kind have"
+            return self._missing(node, here, usual, why)
+        return None
+
+    def _board_short(self, node: Node, here: int) -> Finding | None:
+        """GPUs of AMD's that are missing of a board on which each has one link to each of the others."""
+        names = {gpu.name.value for gpu in node.gpus}
+        product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
+        if product is None or not product.mesh or here > product.links:
+            return None
+        why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
+        return self._missing(node, here, product.links + 1, why)
 
 
 def _is_named(node: Node, gpu: Gpu) -> bool:
@@ -225,37 +245,6 @@ def _is_gpu(node: Node, function: PciDevice) -> bool:
         return True
     nvidia = function.vendor.get(NVIDIA) == NVIDIA or "nvidia" in function.description.get("").lower()
     return function.is_accelerator or (nvidia and function.kind is PciKind.GPU)
-
-
-def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> MissingGpus | None:
-    """Whether GPUs are missing that nothing else shows as lost. What the bus holds is there, even where the driver does
-    not list it: Slurm, a container or vfio-pci keeps it from this user."""
-    if Topic.PCI not in node.topics or node.is_vm or node.os.container.get("none") != "none":
-        return None
-    if any(gpu.mig.value for gpu in node.gpus) or len(node.gpus) < 2:
-        return None
-    here = _on_bus(node) + len(lost - {gpu.label for gpu in node.gpus} - node.pci.keys())
-    spec = system_by_product(node.system.value) if node.system.value else None
-    if spec is not None and spec.gpus > here and _says_product(node):
-        return MissingGpus(here, spec.gpus, f"as a {spec.name} has")
-    if (board := _board_short(node, here)) is not None:
-        return board
-    alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
-    usual = majority(alike)
-    if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
-        why = f"as {plural(alike[usual], 'other node')} of the same kind have"
-        return MissingGpus(here, usual, why, Confidence.MEDIUM)
-    return None
-
-
-def _board_short(node: Node, here: int) -> MissingGpus | None:
-    """GPUs of AMD's that are missing of a board on which each has one link to each of the others."""
-    names = {gpu.name.value for gpu in node.gpus}
-    product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
-    if product is None or not product.mesh or here > product.links:
-        return None
-    why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
-    return MissingGpus(here, product.links + 1, why, Confidence.MEDIUM)
 
 
 def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:

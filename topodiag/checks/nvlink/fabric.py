@@ -161,7 +161,7 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             evidence=(event,),
         )
 
-    def _manager(self, node: Node, manager: fabric_machine.ManagerState, waiting: Sequence[Gpu]) -> Finding:
+    def _manager(self, node: Node, manager: fabric_machine.Fault, waiting: Sequence[Gpu]) -> Finding:
         service = node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact())
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
         return self.finding(
@@ -232,31 +232,31 @@ def _not_ready_error(node: Node) -> str:
     return error if any(spelling in error.lower() for spelling in NOT_READY_ERRORS) else ""
 
 
-def _judge_manager(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> fabric_machine.ManagerState | None:
+def _judge_manager(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> fabric_machine.Fault | None:
     """What the service's state, systemd's word, means, given what the GPUs say of the fabric."""
     state = node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact()).value
     if state in (None, "active", "reloading"):
         return None
     if just_booted(node) and state in ("activating", "inactive"):
         text = f"the Fabric Manager is {state}, minutes after boot: transient"
-        return fabric_machine.ManagerState(Severity.INFO, text, Confidence.HIGH)
+        return fabric_machine.Fault(Severity.INFO, text)
     if node.os.uptime_s.value is None and state == "activating":
         text = "the Fabric Manager is starting (uptime unknown: may be transient)"
-        return fabric_machine.ManagerState(Severity.INFO, text, Confidence.MEDIUM)
+        return fabric_machine.Fault(Severity.INFO, text, confidence=Confidence.MEDIUM)
     active = [count.active for count in count_links(node)]
     if state == "inactive" and not waiting and 0 not in active and _not_needed_here(node, gpus, active):
         return None
     if state == "not-found":
         text = "the Fabric Manager is not installed, and the fabric is down"
-        return fabric_machine.ManagerState(Severity.ERROR, text, Confidence.HIGH) if waiting or 0 in active else None
+        return fabric_machine.Fault(Severity.ERROR, text) if waiting or 0 in active else None
     name = "has failed" if state == "failed" else f"is {state}"
     if gpus and not waiting:
         text = f"the Fabric Manager {name}; the fabric it set up is still there"
-        return fabric_machine.ManagerState(Severity.WARNING, text, Confidence.HIGH)
+        return fabric_machine.Fault(Severity.WARNING, text)
     if state != "failed" and not waiting and fabric_machine.links_up(node):
         text = f"the Fabric Manager {name}, although all links are up"
-        return fabric_machine.ManagerState(Severity.WARNING, text, Confidence.MEDIUM)
-    return fabric_machine.ManagerState(Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH)
+        return fabric_machine.Fault(Severity.WARNING, text, confidence=Confidence.MEDIUM)
+    return fabric_machine.Fault(Severity.ERROR, f"the Fabric Manager {name}")
 
 
 def _not_needed_here(node: Node, gpus: list[Gpu], active: list[int | None]) -> bool:

@@ -20,11 +20,12 @@ PASSING = ("recovery",)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with one GPU's registration. Equal faults of several GPUs become one finding."""
+    """One thing wrong with one GPU's registration, or with the service. Equal faults of several GPUs become one
+    finding."""
 
     severity: Severity
     text: str
-    expected: str
+    expected: str = ""
     confidence: Confidence = Confidence.HIGH
     waiting: bool = False
     """The GPU has not joined the fabric: what a dead Fabric Manager looks like from the GPU."""
@@ -111,24 +112,17 @@ LEAST_TO_SWITCHES = 6
 """NVLinks of the GPU that has fewest to NVSwitches: V100 of DGX-2 and HGX-2."""
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerState:
-    """What the state of the Fabric Manager's service means."""
-
-    severity: Severity
-    text: str
-    confidence: Confidence
-
-
-FAILED_ALONE = ManagerState(
+FAILED_ALONE = Fault(
     Severity.WARNING,
     "the Fabric Manager has failed: if this machine has NVSwitches, its NVLink fabric is not managed",
-    Confidence.MEDIUM,
+    confidence=Confidence.MEDIUM,
 )
 """systemd's word without any other evidence of the machine: on one without NVSwitches the service fails as well."""
 
-ABSENT_ALONE = ManagerState(
-    Severity.WARNING, "no Fabric Manager runs: if these GPUs sit on NVSwitches, CUDA does not start", Confidence.LOW
+ABSENT_ALONE = Fault(
+    Severity.WARNING,
+    "no Fabric Manager runs: if these GPUs sit on NVSwitches, CUDA does not start",
+    confidence=Confidence.LOW,
 )
 """systemd does not know it, or shows it at rest, beside GPUs whose boards have switches; nothing shows the links."""
 

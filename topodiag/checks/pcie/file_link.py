@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
@@ -24,13 +23,8 @@ THROTTLES = 0.25
 """Share of the rate of a device below which a bridge above it is told: a real switch shares its uplink by 2 or by 4."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowBridge:
-    """A bridge, its rate, and the rate of the fastest GPU or NIC below it, GB/s to NCCL."""
-
-    pci: Element
-    gbs: float
-    below_gbs: float
+SlowBridge = tuple[Element, float, float]
+"""A bridge, its rate, and the rate of the fastest GPU or NIC below it, GB/s to NCCL."""
 
 
 class NarrowLinkInFile(FileCheck, id="PCI001"):
@@ -38,7 +32,7 @@ class NarrowLinkInFile(FileCheck, id="PCI001"):
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         narrow, seen = narrow_functions(file.tree)
-        throttled = [self._throttled(node, file.name, bridge) for bridge in _slow_bridges(file.tree)]
+        throttled = [self._throttled(node, file.name, *bridge) for bridge in _slow_bridges(file.tree)]
         findings = [*throttled, *(self._narrow(node, file.name, function) for function in narrow)]
         if not findings and not seen:
             return self.unknown(node, "no link_width in the file")
@@ -65,16 +59,16 @@ class NarrowLinkInFile(FileCheck, id="PCI001"):
             evidence=[Origin(name, function.pci.line or None, _quoted(function.pci))],
         )
 
-    def _throttled(self, judged: Node, name: str, bridge: SlowBridge) -> Finding:
-        busid = bridge.pci.get("busid") or "?"
+    def _throttled(self, judged: Node, name: str, bridge: Element, gbs: float, below_gbs: float) -> Finding:
+        busid = bridge.get("busid") or "?"
         return self.finding(
             self.where(judged, links=[busid]),
-            self.advice("slow bridge", below_gbs=in_gbs(bridge.below_gbs)),
-            f"bridge {busid} passes {in_gbs(bridge.gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
-            f" {bridge.below_gbs:g}",
-            observed=f"{bridge.pci.get('link_speed')} x{bridge.pci.get('link_width')} at {busid}",
-            cost=_cost(bridge.gbs, bridge.below_gbs),
-            evidence=[Origin(name, bridge.pci.line or None, _quoted(bridge.pci))],
+            self.advice("slow bridge", below_gbs=in_gbs(below_gbs)),
+            f"bridge {busid} passes {in_gbs(gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
+            f" {below_gbs:g}",
+            observed=f"{bridge.get('link_speed')} x{bridge.get('link_width')} at {busid}",
+            cost=_cost(gbs, below_gbs),
+            evidence=[Origin(name, bridge.line or None, _quoted(bridge))],
         )
 
 
@@ -90,7 +84,7 @@ def _slow_below(pci: Element) -> Iterator[SlowBridge]:
     below = [rate for node in pci.walk() if node is not pci and _is_device(node) and (rate := _gbs(node)) is not None]
     own = _gbs(pci)
     if below and own is not None and own < THROTTLES * max(below):
-        yield SlowBridge(pci, own, max(below))
+        yield pci, own, max(below)
         return
     for child in pci.having("pci"):
         yield from _slow_below(child)

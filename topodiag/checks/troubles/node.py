@@ -58,23 +58,10 @@ def shape(text: str) -> str:
     return _VARIES.sub("#", " ".join(text.split()))
 
 
-KERNEL = frozenset(
-    {
-        "xid",
-        "sxid",
-        "gpu-lost",
-        "gpu-init",
-        "gpu-reset",
-        "gsp",
-        "amdgpu",
-        "amdgpu-error",
-        "aer",
-        "mlx5",
-        "nvrm",
-        "iommu-fault",
-        "cpu",
-    }
-)
+KERNEL = frozenset({
+    "xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "gsp", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm",
+    "iommu-fault", "cpu",
+})  # fmt: skip
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
 PORT_DOWN = "NIC001"
