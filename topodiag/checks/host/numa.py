@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, is_up, numa_of, nvlink_reach, on_c2c, word
@@ -73,7 +73,10 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
             return self.unknown(judged, ALIKE_FAR)
         if len(away) < len(judged.gpus):
             away = [gpu for gpu in away if not _covered(judged, gpu, at_home, homes)]
-        findings = [*self._away(judged, away, nics, homes), *self._homeless(judged, *_homeless(judged, nics))]
+        findings = [self._away(judged, away, nics, homes)] if away else []
+        homeless = _homeless(judged, nics)
+        if any(homeless):
+            findings.append(self._homeless(judged, *homeless))
         unplaced = f"the sockets of GPUs and NICs are not known ({coverage})" if known < len(judged.gpus) else ""
         return self.any_of(judged, findings, coverage, unknown=unplaced)
 
@@ -89,12 +92,8 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
             return self.not_applicable(node, "one socket")
         return None
 
-    def _away(
-        self, node: Node, away: Sequence[Gpu], nics: Sequence[Nic], homes: Mapping[int, int]
-    ) -> Iterator[Finding]:
+    def _away(self, node: Node, away: Sequence[Gpu], nics: Sequence[Nic], homes: Mapping[int, int]) -> Finding:
         """GPUs without a NIC on their socket."""
-        if not away:
-            return
         gpu_homes, nic_homes = _homes(node, node.gpus, homes), _homes(node, nics, homes)
         scarce = len(nics) < len(gpu_homes) and len(away) < len(node.gpus)
         by_numa = bool(gpu_homes and nic_homes)
@@ -105,7 +104,7 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
         here = _spell_sockets(node, away, homes)
         there = _spell_sockets(node, nics, homes)
         verb = "has no RDMA NIC on its own socket" if len(away) == 1 else "have no RDMA NIC on their own socket"
-        yield self.finding(
+        return self.finding(
             self.where(node, gpus=labels, nics=[nic.name for nic in nics]),
             "nic on another socket",
             f"{fold_runs(labels)} {verb}",
@@ -117,14 +116,12 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
             confidence=Confidence.HIGH if by_numa and node.numa else Confidence.MEDIUM,
         )
 
-    def _homeless(self, node: Node, gpus: Sequence[Gpu], cards: Sequence[Nic]) -> Iterator[Finding]:
+    def _homeless(self, node: Node, gpus: Sequence[Gpu], cards: Sequence[Nic]) -> Finding:
         """Devices that the firmware gives no NUMA node."""
-        if not (gpus or cards):
-            return
         names = [*(gpu.label for gpu in gpus), *(nic.name for nic in cards)]
         certain = node.is_vm is False
         devices: list[Gpu | Nic] = [*gpus, *cards]
-        yield self.finding(
+        return self.finding(
             self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in cards]),
             "homeless",
             f"{fold_runs(names)}: NUMA node unknown (-1)",
@@ -209,10 +206,14 @@ def _spell_sockets(node: Node, devices: Sequence[Gpu | Nic], homes: Mapping[int,
     return "socket " + ", ".join(map(str, named)) if named else "another socket (SYS)"
 
 
+def between_sockets_gbs(node: Node) -> float:
+    """What NCCL assumes between the sockets of a node, GB/s; at least UNBOUNDED_GBS where it knows nothing."""
+    arch, cpu = node.cpu.arch.value, node.cpu
+    return smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
+
+
 def _smp_cost(node: Node, rate_gbs: float, crossing: int) -> Cost:
-    arch = node.cpu.arch.value
-    cpu = node.cpu
-    bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
+    bound = between_sockets_gbs(node)
     if bound >= UNBOUNDED_GBS:
         return Cost(text="all traffic of these GPUs crosses the link between the sockets, without GPUDirect RDMA")
     text = f"NCCL assumes {in_gbs(bound)} between these sockets, shared by {plural(crossing, 'GPU')}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.host.numa import UNBOUNDED_GBS, sockets_of
+from topodiag.checks.host.numa import UNBOUNDED_GBS, between_sockets_gbs, sockets_of
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import numa_of
-from topodiag.hardware.catalog import smp_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
 from topodiag.model.system import Process
@@ -158,10 +157,9 @@ def _bound(node: Node, process: Process, gpu: Gpu) -> BoundProcess | None:
     return BoundProcess(process, gpu, allowed, local)
 
 
-def _bind_cost(node: Node) -> Cost:
-    arch, cpu = node.cpu.arch.value, node.cpu
-    bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
+def _bind_cost(node: Node) -> str:
+    bound = between_sockets_gbs(node)
     text = "host buffers and proxy threads sit on the wrong socket"
     if bound < UNBOUNDED_GBS:
         text += f": what is staged in host memory crosses a link that NCCL assumes at {in_gbs(bound)}"
-    return Cost(text=text)
+    return text

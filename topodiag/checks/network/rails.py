@@ -83,7 +83,7 @@ class FarNic(JobCheck, id="NET004"):
                 distance = _Far(use, label, taken.name, use.names.get(near[0], near[0]))
                 far[use.host].setdefault(f"{gpu.name} {net.name}", distance)
         coverage = Coverage(judged, sum(use.entries for use in logs.net_uses(job.connections)), "connections")
-        reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
+        reports = [self._report(job, host, list(entries.values())) for host, entries in sorted(far.items())]
         reports = [*logs.fold(reports), *self._rails(job)]
         unseen = "" if judged else f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}"
         return self.any_of(job, reports, coverage, unknown=unseen)
@@ -114,7 +114,7 @@ class FarNic(JobCheck, id="NET004"):
             coverage=Coverage(count, total, "channels seen from both ends"),
         )
 
-    def _report(self, job: Job, host: str, entries: list[_Far], coverage: Coverage) -> Finding:
+    def _report(self, job: Job, host: str, entries: list[_Far]) -> Finding:
         conns = job.connections
         labels = list(dict.fromkeys(entry.gpu for entry in entries))
         first = entries[0]
@@ -130,7 +130,6 @@ class FarNic(JobCheck, id="NET004"):
             f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
             observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
             evidence=[conns.origin(entry.use.entry) for entry in entries],
-            coverage=coverage,
         )
 
 

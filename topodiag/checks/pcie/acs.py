@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
@@ -73,7 +73,7 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         devices = _devices(judged)
         if faults := _faults(judged):
-            findings = [self._refused(judged, faults), *self._iommu(judged, _translated(judged, devices))]
+            findings = [self._refused(judged, faults), self._iommu(judged, _translated(judged, devices))]
             return self.any_of(judged, findings, Coverage(1, 1, "kernel logs"))
         if faults := _at_peers(judged):
             return self.any_of(judged, [self._refused(judged, faults, by_address=True)], Coverage(1, 1, "kernel logs"))
@@ -86,7 +86,7 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
         read = [port for port in ports if port.acs.known or port.acs.why == "no ACS capability"]
         coverage = Coverage(len(read), len(ports), "switch ports")
         redirecting = [port for port in read if port.acs.get(0) & REDIRECTS and port.bus_id in talking]
-        findings = [*self._acs(judged, redirecting), *self._iommu(judged, _translated(judged, devices))]
+        findings = [self._acs(judged, redirecting), self._iommu(judged, _translated(judged, devices))]
         unseen = _unseen(judged, devices, [port for port in ports if port not in read])
         clean = "" if ports else "no two devices share a PCIe switch"
         return self.any_of(judged, findings, coverage, clean, unseen)
@@ -125,13 +125,13 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
             evidence=hints,
         )
 
-    def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Iterator[Finding]:
+    def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Finding | None:
         """Switch ports that redirect traffic between peers."""
         if not ports:
-            return
+            return None
         gpus, nics = _below(node, {port.bus_id for port in ports})
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
-        yield self.finding(
+        return self.finding(
             self.where(node, gpus=gpus, nics=nics, links=[port.bus_id for port in ports]),
             "acs",
             f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
@@ -165,15 +165,15 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
             confidence=Confidence.LOW if by_address else Confidence.MEDIUM,
         )
 
-    def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Iterator[Finding]:
+    def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Finding | None:
         """Devices whose DMA the IOMMU translates."""
         if not devices:
-            return
+            return None
         buses = {device.bus_id for device in devices}
         gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
         nics = [nic.name for nic in compute_nics(node) if nic.bus_id in buses]
         kinds = ", ".join(sorted({device.iommu_type.get("") for device in devices}))
-        yield self.finding(
+        return self.finding(
             self.where(node, gpus=gpus, nics=nics),
             "iommu",
             f"the IOMMU translates DMA of {fold_runs([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or"

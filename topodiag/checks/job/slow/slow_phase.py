@@ -120,12 +120,10 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
             return self.unknown(judged, "fewer than four communicators of one kind with 50 calls of one size")
         names = Names(judged)
         coverage = Coverage(len(beside), len(judged.inspection.communicators), "communicators")
-        findings = [self._slow_together(slow, shared, names, coverage) for slow, shared in _grouped(beside)]
+        findings = [self._slow_together(slow, shared, names) for slow, shared in _grouped(beside)]
         return self.any_of(judged, findings, coverage)
 
-    def _slow_together(
-        self, slow: Sequence[SlowCommunicator], shared: Set[Process], names: Names, coverage: Coverage
-    ) -> Finding:
+    def _slow_together(self, slow: Sequence[SlowCommunicator], shared: Set[Process], names: Names) -> Finding:
         """Communicators that are slow for one reason, and the ranks that all of them hold and no fast one does."""
         worst = max(slow, key=lambda communicator: communicator.times)
         calls, lost = worst.worst, worst.usual_gbs - worst.worst.busbw_gbs
@@ -159,7 +157,6 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
             fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
             cost=Cost(lost, 1 - 1 / worst.times, f"{in_gbs(lost)} of bus bandwidth in these communicators"),
             evidence=who,
-            coverage=coverage,
             confidence=Confidence.MEDIUM if exact else Confidence.LOW,
         )
 
