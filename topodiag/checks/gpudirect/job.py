@@ -46,12 +46,10 @@ def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
     return {host: off[host] for host in job.hosts if host in off}, dict(seen)
 
 
-class GdrOffInLog(JobCheck, id="GDR001"):
+class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        if not logs.multi_node(job) and not logs.piece(job):
-            return self.not_applicable(job, "no traffic between nodes")
         if logs.only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
         if job.ranks and all(_shares_memory(rank.bus_id) for rank in job.ranks):
@@ -178,14 +176,12 @@ class GdrOffInLog(JobCheck, id="GDR001"):
         if useless:
             return Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
         text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
-        if system is None:
-            return Cost(text=text)
-        rates = [net.speed_gbs for net in system.of_kind("NET") if net.speed_gbs]
-        lanes = [link.gbs for link in system.links if link.kind == "PCI" and link.a.startswith("CPU/")]
-        if not rates or not lanes:
-            return Cost(text=text)
-        rate, left = max(rates), min(max(rates), max(lanes) * HOST_MEMORY_SHARE)
-        if left >= rate:
+        rates = [net.speed_gbs for net in system.of_kind("NET") if net.speed_gbs] if system is not None else []
+        links = system.links if system is not None else ()
+        lanes = [link.gbs for link in links if link.kind == "PCI" and link.a.startswith("CPU/")]
+        rate, uplink = max(rates, default=0.0), max(lanes, default=0.0)
+        left = min(rate, uplink * HOST_MEMORY_SHARE)
+        if not lanes or left >= rate:
             return Cost(text=text)
         return Cost(
             rate - left,

@@ -138,12 +138,10 @@ UNBOUND = 2
 """Processes of a node without such a line from which on it is no line that was lost."""
 
 
-class NicOnOtherSocket(JobCheck, id="NUM001"):
+class NicOnOtherSocket(JobCheck, id="NUM001", unless=logs.one_node):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        if not logs.multi_node(job) and not logs.piece(job):
-            return self.not_applicable(job, "no traffic between nodes")
         judged = 0
         across: dict[str, dict[str, NicUse]] = defaultdict(dict)
         for use in nic_uses(job, send_recv=True):

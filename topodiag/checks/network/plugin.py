@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job.logs import multi_node, piece, settings_of
+from topodiag.checks.shared.job.logs import one_node, settings_of
 from topodiag.checks.shared.job.text import NET, ask_for, outlived
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -33,7 +33,7 @@ class PluginFailure:
     without: tuple[int, ...]
 
 
-class PluginNotLoaded(JobCheck, id="NET005"):
+class PluginNotLoaded(JobCheck, id="NET005", unless=one_node):
     """NET005: the network plugin did not load, and NCCL went on without it
 
     What it finds
@@ -66,8 +66,6 @@ class PluginNotLoaded(JobCheck, id="NET005"):
     """
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        if not multi_node(judged) and not piece(judged):
-            return self.not_applicable(judged, "no traffic between nodes")
         missing: list[Said] = [*judged.messages.get("net plugin missing", ())]
         missing += [entry for entry in judged.messages.get("net plugin", ()) if BROKEN in entry[1].details]
         missing += [

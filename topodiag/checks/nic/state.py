@@ -145,20 +145,10 @@ def usual_gbps(node: Node, port: Port, ports: Sequence[Port]) -> tuple[float | N
     return able, f"the most that {product(port.nic)} can do" if able else ""
 
 
-def network_gbs(ports: Sequence[Port]) -> float:
-    """What the active compute ports carry together, GB/s in one direction."""
-    return fsum(port.rate or 0.0 for port in ports) / GBPS_PER_GBS
-
-
 def netdev_of(node: Node, port: Port) -> NetDev | None:
     """The interface of a port: the one that it names, else the only one of its NIC."""
     name = port.port.netdev.value or (port.nic.netdevs[0] if len(port.nic.netdevs) == 1 else None)
     return next((device for device in node.netdevs if device.name == name), None)
-
-
-def gpus_near(node: Node, nic: Nic) -> tuple[str, ...]:
-    """The GPUs that share a PCIe switch with a NIC."""
-    return tuple(gpu.label for gpu in node.gpus if is_near(distance(node, gpu.label, nic.name)[0]))
 
 
 def is_near(kind: PathType | None) -> bool:
@@ -345,11 +335,12 @@ def _stands_alone(port: Port, ports: Sequence[Port]) -> bool:
 def _loss(node: Node, bad: Sequence[Port], ports: Sequence[Port]) -> Cost:
     rates = [usual_gbps(node, port, ports) for port in bad]
     lost = fsum(slow_ports(0, rate or 0.0, 1) for rate, _ in rates)
-    near = fold_runs(list(dict.fromkeys(gpu for port in bad for gpu in gpus_near(node, port.nic))))
+    nics = [port.nic.name for port in bad]
+    near = fold_runs([g.label for g in node.gpus if any(is_near(distance(node, g.label, nic)[0]) for nic in nics)])
     words = f"; {near} must take another NIC" if near else ""
     if not lost:
         return Cost(text=f"the port carries nothing{words}")
-    left = network_gbs(ports)
+    left = fsum(port.rate or 0.0 for port in ports) / GBPS_PER_GBS
     how = next(why for rate, why in rates if rate)
     text = f"{spell_gbs(left)} of {in_gbs(left + lost)} of this node's network are left ({how}){words}"
     return Cost(round(lost, 3), round(lost / (left + lost), 4), text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import fabric_machine
@@ -98,18 +97,17 @@ class FabricNotReady(NodeCheck, id="NVL005"):
 
     def _by_service_alone(self, node: Node, gpus: Sequence[Gpu]) -> Outcome | None:
         """What a service or the driver says without a word of the GPUs' registration."""
-        unseen = Coverage(0, 0, "GPUs with fabric information")
         if (mismatch := _refused_by_driver(node, gpus)) is not None:
-            return self.any_of(node, [self._versions_differ(node, mismatch)], unseen)
-        if _imex_failed_alone(node):
-            return self.any_of(node, [self._imex(node)], unseen)
-        if _failed_alone(node):
-            return self.any_of(node, [self._manager(node, fabric_machine.FAILED_ALONE, ())], unseen)
-        if fabric_machine.manager_absent(node, gpus):
-            return self.any_of(
-                node, [self._manager(node, fabric_machine.ABSENT_ALONE, ())], replace(unseen, total=len(gpus))
-            )
-        return None
+            finding = self._versions_differ(node, mismatch)
+        elif _imex_failed_alone(node):
+            finding = self._imex(node)
+        elif _failed_alone(node):
+            finding = self._manager(node, fabric_machine.FAILED_ALONE, ())
+        elif fabric_machine.manager_absent(node, gpus):
+            finding = self._manager(node, fabric_machine.ABSENT_ALONE, ())
+        else:
+            return None
+        return self.any_of(node, [finding], Coverage(0, len(gpus), "GPUs with fabric information"))
 
     def _without_fault(self, node: Node, gpus: Sequence[Gpu], coverage: Coverage) -> Outcome:
         service = node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact()).value

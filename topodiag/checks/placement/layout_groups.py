@@ -87,15 +87,14 @@ class SplitGroups(PlacementCheck):
         if not mine:
             return self.not_applicable(audit, "no group of this kind in the layout")
         room = largest_domain(audit)
-        findings = []
-        for dim in mine:
-            if dim.split.size:
-                findings.append(self._split(audit, dim, room))
-            elif dim.demand.size > room and self.large_findings:
-                findings.append(self._large(audit, dim, room))
+        findings = [
+            self._split(audit, dim, room) if dim.split.size else self._large(audit, dim, room)
+            for dim in mine
+            if dim.split.size or (dim.demand.size > room and self.large_findings)
+        ]
         total = sum(len(audit.groups) for audit in mine)
         coverage = Coverage(total, total, "groups")
-        return self.with_findings(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
+        return self.any_of(audit, findings, coverage)
 
     def _split(self, audit: Audit, dim: DimensionAudit, room: int) -> Finding:
         groups, size = dim.split, dim.demand.size
@@ -245,7 +244,7 @@ class Fragmented(PlacementCheck, id="PLC005"):
             room = int((own // size).sum())
             if room < wanted and (dim.domains > 1).any():
                 findings.append(self._report(audit, dim, own, room))
-        return self.with_findings(audit, findings) if findings else self.clean(audit)
+        return self.any_of(audit, findings)
 
     def _report(self, audit: Audit, dim: DimensionAudit, own: Ints, room: int) -> Finding:
         size, wanted = dim.demand.size, len(dim.groups)

@@ -62,7 +62,7 @@ class StagesApart(PlacementCheck, id="PLC003"):
         gained = audit.waited_us - fsum(dimension.best_us for dimension in audit.dimensions)
         audits = [dim for dim in mine if _outermost_difference(audit, dim) is not None and not audit.instead_of(dim)]
         findings = [self._report(audit, dim) for dim in audits if gained > NOTHING * audit.step_us]
-        return self.with_findings(audit, findings) if findings else self.clean(audit)
+        return self.any_of(audit, findings)
 
     def _report(self, audit: Audit, dim: DimensionAudit) -> Finding:
         level, now, best = _outermost_difference(audit, dim) or (0, 0, 0)
@@ -155,7 +155,7 @@ class PeersOnOtherRails(PlacementCheck, id="PLC004"):
                 findings.append(self._report(audit, dim, wrong))
         total = sum(len(audit.groups) for audit in several)
         coverage = Coverage(total, total, "groups over several domains")
-        return self.with_findings(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
+        return self.any_of(audit, findings, coverage)
 
     def _report(self, audit: Audit, dim: DimensionAudit, wrong: Ints) -> Finding:
         slots = audit.assignment.slot[dim.groups[wrong[0]]]
@@ -224,7 +224,7 @@ class LayoutRings(PlacementCheck, id="PLC007"):
             back = np.flatnonzero((changes > nodes) & (nodes > 1))
             if back.size:
                 findings.append(self._report(audit, ring, back, float((changes[back] / nodes[back]).max())))
-        return self.with_findings(audit, findings) if findings else self.clean(audit)
+        return self.any_of(audit, findings)
 
     def _report(self, audit: Audit, dim: DimensionAudit, back: Ints, times: float) -> Finding:
         return self.finding(

@@ -54,6 +54,11 @@ def piece(job: Job) -> bool:
     return world.nodes < 0 and len(world.known) < world.nranks and not whole
 
 
+def one_node(job: Job) -> str:
+    """Why a job tells nothing of the network: it has no traffic between nodes, and its logs are no piece of one."""
+    return "" if multi_node(job) or piece(job) else "no traffic between nodes"
+
+
 def only_sockets(job: Job) -> bool:
     """Whether every process that says its network says sockets."""
     return {process.network.lower() for process in job.processes if process.network} == {"socket"}
