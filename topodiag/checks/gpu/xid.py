@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Unpack
 
 import msgspec
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import FindingParts, NodeCheck
 from topodiag.checks.shared.node import kernel
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
 from topodiag.model.events import Event
@@ -111,43 +112,45 @@ def _as_echo(trouble: Finding, worse: set[str]) -> Finding:
     return replace(trouble, cost=Cost(text="it follows from the other Xids of this GPU"))
 
 
+def _on_gpu(
+    check: NodeCheck, node: Node, label: str, words: str, events: Sequence[Event], *,
+    links: Sequence[int] = (), advice: str = "xid", **parts: Unpack[FindingParts],
+) -> Finding:  # fmt: skip
+    """What lines of the log say of one GPU, or of links of it."""
+    gpus = kernel.where_gpus([label])
+    where = check.where(node, gpus=gpus, links=[f"{label} link {link}" for link in links if gpus])
+    message = f"{kernel.named(node, label)}{_at(links)}: {words}{kernel.times(events)}"
+    parts["evidence"] = events
+    return check.finding(where, advice, message, **parts)
+
+
 def _of_group(
     check: NodeCheck, node: Node, group: kernel.XidGroup, groups: Sequence[kernel.XidGroup]
 ) -> Iterator[Finding]:
-    name, where = kernel.named(node, group.label), kernel.where_gpus([group.label])
-    origins = tuple(event.origin for event in group.events)
-    if group.entry is None:
-        yield check.finding(
-            check.where(node, gpus=where),
-            "xid",
-            f"{name}: Xid {group.code}, which the catalogue does not hold{kernel.times(group.events)}",
-            severity=Severity.WARNING,
-            observed=group.events[-1].text,
-            fix=("Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors",),
-            evidence=origins,
-            confidence=Confidence.MEDIUM,
-        )
+    label, entry, events = group.label, group.entry, group.events
+    if entry is None:
+        words = f"Xid {group.code}, which the catalogue does not hold"
+        look = "Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors"
+        medium, text = Confidence.MEDIUM, events[-1].text
+        yield _on_gpu(check, node, label, words, events, observed=text, fix=(look,), confidence=medium)
         return
     if 144 <= group.code <= 150:
         yield from _of_nvlinks(check, node, group)
         return
-    severity, side, words = SEVERITIES.get(group.entry.severity, Severity.WARNING), SIDES[group.entry.side], ""
-    if group.entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
+    severity, side, words = SEVERITIES.get(entry.severity, Severity.WARNING), SIDES[entry.side], ""
+    if entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
         severity, side = Severity.WARNING, "the GPU's rather than the programs'"
         words = f", in {count} programs and on no other GPU"
-    links = sorted({link for event in group.events if (link := link_of(event.text)) is not None})
-    at = _at(links) if group.entry.family == "nvlink" else ""
-    yield check.finding(
-        check.where(node, gpus=where, links=tuple(f"{group.label} link {link}" for link in links) if at else ()),
-        "xid",
-        f"{name}{at}: Xid {group.code} ({group.entry.name}){words}{kernel.times(group.events)}",
+    links = sorted({link for event in events if (link := link_of(event.text)) is not None})
+    yield _on_gpu(
+        check, node, label, f"Xid {group.code} ({entry.name}){words}", events,
+        links=links if entry.family == "nvlink" else (),
         severity=severity,
-        observed=group.entry.means,
+        observed=entry.means,
         expected=_caused_by(side),
-        fix=kernel.with_bus(node, group.label, group.entry.actions),
+        fix=kernel.with_bus(node, label, entry.actions),
         cost=_STOPPED if severity is Severity.ERROR else "",
-        evidence=origins,
-    )
+    )  # fmt: skip
 
 
 def _programs_on_one_gpu(group: kernel.XidGroup, groups: Sequence[kernel.XidGroup]) -> int:
@@ -173,21 +176,17 @@ def _of_unit(
     severity, part, words = unit
     if all(error is not None and error.if_again for error, _ in lines) and not _recurs(lines):  # to report if it recurs
         severity = "info"
-    name, where = kernel.named(node, group.label), kernel.where_gpus([group.label])
     links = sorted({error.link for error, _ in lines if error is not None and error.link is not None})
-    events = [event for _, event in lines]
     place = f" {part}, {words}" if part else ""
-    return check.finding(
-        check.where(node, gpus=where, links=tuple(f"{group.label} link {link}" for link in links if where)),
-        "xid",
-        f"{name}{_at(links)}: Xid {group.code} ({group.entry.name}){place}{kernel.times(events)}",
+    return _on_gpu(
+        check, node, group.label, f"Xid {group.code} ({group.entry.name}){place}", [event for _, event in lines],
+        links=links,
         severity=SEVERITIES[severity],
         observed=f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
         expected=_caused_by(SIDES[group.entry.side]),
         fix=kernel.with_bus(node, group.label, group.entry.actions),
         cost="traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
-        evidence=events,
-    )
+    )  # fmt: skip
 
 
 def _recurs(lines: Sequence[NvlinkLine]) -> bool:
@@ -284,13 +283,5 @@ def silent_firmware(check: NodeCheck, node: Node, groups: Sequence[kernel.XidGro
     if not events or spoken:
         return []
     label = kernel.label_at(node, next((event.bus_id for event in events if event.bus_id is not None), None))
-    name = kernel.named(node, label)
-    return [
-        check.finding(
-            check.where(node, gpus=kernel.where_gpus([label])),
-            "silent firmware",
-            f"{name}: its processor (GSP) does not answer the driver{kernel.times(events)}",
-            observed=events[0].text,
-            evidence=events,
-        )
-    ]
+    words = "its processor (GSP) does not answer the driver"
+    return [_on_gpu(check, node, label, words, events, advice="silent firmware")]

@@ -87,18 +87,17 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
         seen_on = {host for host in seen if host not in off}
         asked = {host: peermem(node) for host, node in job.machines.items() if listed.get(host) and host not in seen_on}
         hosts = [host for host, (there, _) in asked.items() if there is False]
-        if not hosts:
-            return
-        yield self.finding(
-            self.where(hosts, ranks=logs.ranks_on(job, hosts)),
-            "no module in the log",
-            f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
-            " GPUDirect RDMA",
-            observed="neither nvidia_peermem nor nv_peer_mem is loaded",
-            fix=self._module_steps(job),
-            cost=self._cost(job, None, False),
-            evidence=[origin for host in hosts for origin in asked[host][1]],
-        )
+        if hosts:
+            yield self.finding(
+                self.where(hosts, ranks=logs.ranks_on(job, hosts)),
+                "no module in the log",
+                f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
+                " GPUDirect RDMA",
+                observed="neither nvidia_peermem nor nv_peer_mem is loaded",
+                fix=self._module_steps(job),
+                cost=self._cost(job, None, False),
+                evidence=[origin for host in hosts for origin in asked[host][1]],
+            )
 
     def _module_steps(self, job: Job) -> tuple[str, ...]:
         return self.steps("module of nvidia", "dmabuf switched off" if _dmabuf_disabled(job) else "", "geforce")
@@ -135,17 +134,16 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
     def _by_plugin(self, job: Job) -> Iterator[Finding]:
         """What the OFI plugin says of its own devices, which NCCL does not list."""
         events = [event for event in job.events if "gdr_off" in event.details]
-        if not events:
-            return
-        hosts = hosts_in(events)
-        yield self.of_events(
-            events,
-            "plugin",
-            f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though"
-            f" {events[0].details['gdr_off']} has it",
-            cost=self._cost(job, None, False),
-            coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
-        )
+        if events:
+            hosts = hosts_in(events)
+            yield self.of_events(
+                events,
+                "plugin",
+                f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though"
+                f" {events[0].details['gdr_off']} has it",
+                cost=self._cost(job, None, False),
+                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+            )
 
     def _uneven(self, job: Job, off: dict[str, WithoutGdr], seen: dict[str, int]) -> Finding | None:
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""

@@ -125,16 +125,15 @@ class NodesDiffer(JobCheck, id="NET007"):
     def _met_other(self, job: Job) -> Iterator[Finding]:
         """Ranks whose peer connected by the other network: it shows on one node's log alone."""
         events = [event for event in job.events if "socket_type" in event.details]
-        if not events:
-            return
-        by_sockets = events[0].details["socket_type"].startswith("3")
-        here, there = ("NET/IB", "NET/Socket") if by_sockets else ("NET/Socket", "NET/IB")
-        yield self.of_events(
-            events,
-            "another network",
-            f"{hosts_word(hosts_in(events)) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job"
-            " use different networks",
-        )
+        if events:
+            by_sockets = events[0].details["socket_type"].startswith("3")
+            here, there = ("NET/IB", "NET/Socket") if by_sockets else ("NET/Socket", "NET/IB")
+            yield self.of_events(
+                events,
+                "another network",
+                f"{hosts_word(hosts_in(events)) or 'a node'}: a peer came by {there} where {here} listens: nodes of"
+                " the job use different networks",
+            )
 
     def _unopened(self, job: Job) -> Iterator[Finding]:
         """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
@@ -159,19 +158,18 @@ class NodesDiffer(JobCheck, id="NET007"):
             for rank, channels in world.channels_by_rank.items()
             if channels.coll >= 0 and channels.coll != world.channels.coll
         }
-        if not outliers:
-            return
-        counts = Counter(channels.coll for channels in outliers.values())
-        ranks = sorted(int(world.ranks[rank]) for rank in outliers if 0 <= rank < len(world.ranks))
-        yield self.finding(
-            self.where(ranks=[rank for rank in ranks if rank >= 0]),
-            "channels",
-            f"{plural(len(outliers), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
-            f" {world.channels.coll}",
-            observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
-            evidence=[world],
-            coverage=Coverage(len(outliers), world.nranks, "ranks"),
-        )
+        if outliers:
+            counts = Counter(channels.coll for channels in outliers.values())
+            ranks = sorted(int(world.ranks[rank]) for rank in outliers if 0 <= rank < len(world.ranks))
+            yield self.finding(
+                self.where(ranks=[rank for rank in ranks if rank >= 0]),
+                "channels",
+                f"{plural(len(outliers), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
+                f" {world.channels.coll}",
+                observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
+                evidence=[world],
+                coverage=Coverage(len(outliers), world.nranks, "ranks"),
+            )
 
 
 def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: Sequence[str]) -> list[Origin | None]:

@@ -97,16 +97,15 @@ class FabricInLog(JobCheck, id="NVL005"):
     def _nvls(self, job: Job) -> Iterator[Finding]:
         """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
         reports = [*filter(_of_nvls, job.events), *named_by(job, "no multicast", "nvls")]
-        if not reports:
-            return
-        at = hosts_word(hosts_in(reports)) or "a node"
-        memory = any("out of memory" in report.details for report in reports)
-        yield self.of_events(
-            reports,
-            "no multicast",
-            f"{at}: NVLink SHARP cannot be set up: multicast memory is not bound",
-            fix=self.steps("status of the manager", "out of memory" if memory else "", "without nvls"),
-        )
+        if reports:
+            at = hosts_word(hosts_in(reports)) or "a node"
+            memory = any("out of memory" in report.details for report in reports)
+            yield self.of_events(
+                reports,
+                "no multicast",
+                f"{at}: NVLink SHARP cannot be set up: multicast memory is not bound",
+                fix=self.steps("status of the manager", "out of memory" if memory else "", "without nvls"),
+            )
 
     def _imex(self, job: Job, between_trays: bool) -> Iterator[Finding]:
         events = [event for event in job.events if event.level == "WARN" and "no imex" in event.details]

@@ -200,14 +200,13 @@ def _hung(check: JobCheck, job: Job) -> Iterable[Finding]:
     if not only_waited(job):
         return
     events = [event for event in job.events if event.kind == "watchdog" and "watchdog ends" in event.details]
-    if not events:
-        return
-    yield check.of_events(
-        events,
-        "hung without an operation",
-        f"ranks waited in an operation until the watchdog ended them: {quoted(events[0].text)}",
-        check.where(ranks=ranks_in(events)[:4096]),
-    )
+    if events:
+        yield check.of_events(
+            events,
+            "hung without an operation",
+            f"ranks waited in an operation until the watchdog ended them: {quoted(events[0].text)}",
+            check.where(ranks=ranks_in(events)[:4096]),
+        )
 
 
 def _operation_words(first: Event, events: Sequence[Event]) -> str:

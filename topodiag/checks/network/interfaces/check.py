@@ -90,18 +90,17 @@ class WrongInterface(JobCheck, id="NET002"):
     def _none(self, job: Job) -> Iterator[Finding]:
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
         events = _without_interface(job, named=bool(wanted))
-        if not events:
-            return
-        value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
-        hosts = hosts_in(events)
-        yield self.of_events(
-            events,
-            "no interface",
-            f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
-            evidence=[*events, *(given for _, given in wanted[:2])],
-            coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
-            settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
-        )
+        if events:
+            value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
+            hosts = hosts_in(events)
+            yield self.of_events(
+                events,
+                "no interface",
+                f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
+                evidence=[*events, *(given for _, given in wanted[:2])],
+                coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+                settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
+            )
 
     def _link_local(self, job: Job) -> Iterator[Finding]:
         """Some processes meet at an IPv6 link-local address, which is good on one link only, and others elsewhere."""
