@@ -232,9 +232,7 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
             return self.not_applicable(job, "no traffic between nodes")
         if logs.only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
-        by_setting = logs.settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
-        given = [setting for pairs in by_setting.values() for _, setting in pairs]
-        by_level = f"{given[0].name}={given[0].value} is set: ENV001 judges it" if given else ""
+        by_level = _by_level(job)
         off, seen = without_gdr(job)
         if not seen:
             return self._by_lines(job, by_level)
@@ -286,12 +284,18 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
         )
 
 
+def _by_level(job: Job) -> str:
+    """Why GPUDirect RDMA stops at a distance: a setting says so; "" without one."""
+    levels = logs.settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL").values()
+    return next((f"{given.name}={given.value} is set: ENV001 judges it" for (_, given), *_ in levels), "")
+
+
 def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[logs.Line]]:
     """By host and GPU, as the line names it, what NCCL decided on each NIC that it weighed: with a distance and the
     farthest that it takes where it goes without GPUDirect RDMA for that."""
     lines = logs.named_by(job, "gpu", "gdr pair")
-    told = (line for line in lines if "distance" in line.details or line.details["gdr"] != "Disabled")
-    return grouped(((line.host, line.details["gpu"]), line) for line in told)
+    decisions = (line for line in lines if "distance" in line.details or line.details["gdr"] != "Disabled")
+    return grouped(((line.host, line.details["gpu"]), line) for line in decisions)
 
 
 def _said_too_far(job: Job) -> dict[str, list[logs.Line]]:

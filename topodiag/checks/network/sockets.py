@@ -16,7 +16,7 @@ from topodiag.model.devices import NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Message, Process
 from topodiag.model.job_wires import nics_up, socket_gbs
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import Fact, Origin
 from topodiag.words.units import in_gbs, plural
 
 SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
@@ -121,7 +121,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
             evidence=[
                 *_tcp_providers(judged)[:2],
                 *settings[:2],
-                *(port.state for several in list(nics_up(judged, sockets).values())[:2] for port in several[:1]),
+                *_ports_up(judged, sockets)[:2],
                 *_socket_places(judged),
             ],
             confidence=cause.confidence,
@@ -236,6 +236,10 @@ def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: 
         )
     unseen = ", and NCCL finds none of them" if _without_rdma(job) else ""
     return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", confidence)
+
+
+def _ports_up(job: Job, sockets: Sequence[str]) -> list[Fact[str]]:
+    return [port.state for ports in nics_up(job, sockets).values() for port in ports[:1]]
 
 
 def _cost(job: Job, sockets: Sequence[str]) -> Cost:

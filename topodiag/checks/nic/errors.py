@@ -130,11 +130,8 @@ class NicPortErrors(NodeCheck, id="NIC003"):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
         findings = [self._report(node, counts) for counts in _groups(node, nics, ports, judged)]
-        unseen = "" if compute or ports else NO_RDMA_PORTS
-        if not unseen and (high := high_totals(judged)):
-            unseen = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
-        sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
-        return self.any_of(node, findings, coverage, "" if sampled else ONE_SAMPLE, unseen)
+        unseen = high_totals(judged) if compute or ports else NO_RDMA_PORTS
+        return self.any_of(node, findings, coverage, "" if _is_sampled(judged) else ONE_SAMPLE, unseen)
 
     def _report(self, node: Node, counts: Sequence[Count]) -> Finding:
         worst = max(counts, key=lambda count: count.weight)
@@ -196,6 +193,10 @@ def _judged_counters(port: Port | None, counters: Counters, layers: set[str]) ->
 def _readable(counter: Counter) -> bool:
     """Whether a counter can be judged: not when it went back between the samples."""
     return counter.delta is not None or (counter.first.known and not counter.later.known)
+
+
+def _is_sampled(judged: Mapping[str, Sequence[Judged]]) -> bool:
+    return any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
 
 
 def _counts(node: Node, nic: Nic, judged: Sequence[Judged], port: FabricPort | None) -> Iterator[Count]:

@@ -236,11 +236,8 @@ class NicPortDown(NodeCheck, id="NIC001"):
             elif kind:
                 faults[kind, port.state, port.phys].append(port)
         findings = [self._report(node, kind, bad, known) for (kind, _, _), bad in faults.items()]
-        unseen = f"without bus ids {fold_runs(unsure)} may be second ports without a cable" if unsure else ""
-        if not unseen and lists_no_nics(node, nics):
-            unseen = ONE_OF_MORE.format(fold_runs([nic.name for nic in nics]))
         unused = f"second ports that no card uses: {fold_runs(spare)}" if spare else ""
-        return self.any_of(node, findings, coverage, unused, unseen)
+        return self.any_of(node, findings, coverage, unused, _left_open(node, unsure))
 
     def _report(self, node: Node, kind: str, bad: Sequence[Port], ports: Sequence[Port]) -> Finding:
         names = list(dict.fromkeys(port.nic.name for port in bad))
@@ -265,6 +262,14 @@ class NicPortDown(NodeCheck, id="NIC001"):
             evidence=_shown(node, bad),
             confidence=Confidence.MEDIUM if ethernet_only else Confidence.HIGH,
         )
+
+
+def _left_open(node: Node, unsure: Sequence[str]) -> str:
+    """Why ports of which none is at fault for sure do not clear the node; "" where they do."""
+    names = [nic.name for nic in compute_nics(node)]
+    if unsure:
+        return f"without bus ids {fold_runs(unsure)} may be second ports without a cable"
+    return ONE_OF_MORE.format(fold_runs(names)) if lists_no_nics(node, compute_nics(node)) else ""
 
 
 def _fault(node: Node, port: Port) -> str:

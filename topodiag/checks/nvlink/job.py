@@ -223,8 +223,7 @@ def _between(
     sizes = sorted({len(hosts) for hosts in shared.values()})
     lone = [hosts[0] for hosts in shared.values() if len(hosts) == 1]
     uneven = len(sizes) > 1 and bool(lone)
-    whole = {host for hosts in shared.values() for host in hosts}
-    named = lone if uneven else [host for host in by_host if host in whole]
+    named = lone if uneven else [host for hosts in shared.values() for host in hosts]
     clusters = {uuid for uuid, _ in shared}
     what = "clusters" if len(clusters) > 1 else "cliques of one cluster"
     message = f"the trays of the job are in {plural(len(shared), 'NVLink domain')}: different {what}"

@@ -114,8 +114,7 @@ class PairWithoutNvlink(NodeCheck, id="NVL004"):
     def _report(self, node: Node, asked: Sequence[Gpu], lost: Sequence[GpuPair], inferred: str | None) -> Finding:
         """Pairs that NVLink should join and does not; `inferred` says how that is known where no datasheet says it."""
         culprits = _culprits(asked, lost)
-        down = all(pair.says.endswith((" down", " disabled")) for pair in lost)
-        guessed = inferred is not None and _amd_mesh(asked) is None and not down
+        guessed = inferred is not None and not _is_sure(asked, lost)
         confidence = Confidence.MEDIUM if guessed or node.is_vm else Confidence.HIGH
         mesh = inferred is not None and gpu_spec(lost[0].a) is not None
         severity = Severity.WARNING if mesh or node.is_vm else Severity.ERROR
@@ -194,6 +193,11 @@ def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], gpu_pairs: list[GpuPair
     if amd_gpu_by_name(asked[0].name.get("")) is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
         return gpu_pairs, f"xGMI between all pairs: {whole} GPUs are joined to each of the others"
     return down, "the link of the pair up" if down else None
+
+
+def _is_sure(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> bool:
+    """Whether AMD's data sheet says of the pairs that a link joins them, or the driver that the link is down."""
+    return _amd_mesh(asked) is not None or all(pair.says.endswith((" down", " disabled")) for pair in lost)
 
 
 def _amd_mesh(asked: Sequence[Gpu]) -> AmdGpu | None:

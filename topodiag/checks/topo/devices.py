@@ -111,13 +111,18 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
                     ports[host, f"GUID {guid} port {element.get('port')}"].append(element)
     pairs = [(what, elements) for (_, what), elements in places.items() if len(elements) > 1]
     if not pairs:
-        functions = {id(net): bus_of(pci) for pci in tree.walk() if pci.tag == "pci" for net in pci.nets}
+        functions = _functions(tree)
         pairs = [
             (f"{' and '.join(str(element.get('name')) for element in elements)} ({what})", elements)
             for (_, what), elements in ports.items()
             if len(elements) > 1 and not _one_adapter([functions.get(id(element), "") for element in elements])
         ]
     return pairs
+
+
+def _functions(tree: Element) -> dict[int, str]:
+    """The bus id of the PCI function that each net stands in, by the net."""
+    return {id(net): bus_of(pci) for pci in tree.walk() if pci.tag == "pci" for net in pci.nets}
 
 
 def _one_adapter(bus_ids: Sequence[str]) -> bool:

@@ -167,14 +167,10 @@ def by_words(check: JobCheck, job: Job) -> Iterator[Finding]:
     events = [event for event in job.events if "told" in event.details]
     if events and not (stalled or mismatched or job.ras):
         yield _by_report(check, job, events)
-    over = [event for event in job.events if event.kind == "peer closed" and "finished" in event.details]
-    if over and not (stalled or mismatched or events):
-        after = place_of(over[0])[1]
-        if not any(_names_cause(event, after) for event in job.events):
-            yield _through(check, job, over)
-    cut = [event for event in job.events if event.level == "WARN" and "truncated" in event.details]
-    if cut and not mismatched:
-        yield _truncated(check, cut)
+    if not (stalled or mismatched or events):
+        yield from _through(check, job)
+    if not mismatched:
+        yield from _truncated(check, job)
 
 
 def _stalled(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
@@ -201,16 +197,18 @@ def _names_cause(event: Event, after: int) -> bool:
     return not (follows and place_of(event)[1] > after)
 
 
-def _through(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
+def _through(check: JobCheck, job: Job) -> Iterator[Finding]:
     """Ranks that call one more operation than another rank, which was through or is gone."""
-    ranks = ranks_in(events)
-    who = rank_word(ranks) if ranks else "a rank"
-    return check.of_events(
-        events,
-        "another rank was through",
-        f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
-        check.where(hosts_with(job, ranks), ranks=ranks),
-    )
+    events = [event for event in job.events if event.kind == "peer closed" and "finished" in event.details]
+    if events and not any(_names_cause(event, place_of(events[0])[1]) for event in job.events):
+        ranks = ranks_in(events)
+        who = rank_word(ranks) if ranks else "a rank"
+        yield check.of_events(
+            events,
+            "another rank was through",
+            f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
+            check.where(hosts_with(job, ranks), ranks=ranks),
+        )
 
 
 def _by_report(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
@@ -254,7 +252,10 @@ def _differ(check: JobCheck, job: Job, events: Sequence[Event]) -> Finding:
     )
 
 
-def _truncated(check: JobCheck, events: Sequence[Event]) -> Finding:
-    named = events[0].details
-    sizes = f": {named['received']} bytes came where {named['awaited']} were expected" if "received" in named else ""
-    return check.of_events(events, "truncated message", f"ranks do not agree on an operation{sizes}")
+def _truncated(check: JobCheck, job: Job) -> Iterator[Finding]:
+    cut = [event for event in job.events if event.level == "WARN" and "truncated" in event.details]
+    if cut:
+        named = cut[0].details
+        wanted = f"bytes came where {named.get('awaited', '')} were expected"
+        sizes = f": {named['received']} {wanted}" if "received" in named else ""
+        yield check.of_events(cut, "truncated message", f"ranks do not agree on an operation{sizes}")

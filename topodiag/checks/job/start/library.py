@@ -137,10 +137,8 @@ def _shown(job: Job, versions: dict[str, Release]) -> Iterator[tuple[LibraryFaul
     fault. A line counts once, for the first that fits."""
     numbers: set[int] = set()
     events = (*job.events, *_settings(job))
-    texts = [message.text for process in job.processes for message in process.messages]
     for fault in library_faults():
-        beside = not fault.beside or any(re.search(fault.beside, text) for text in texts)
-        if fault.library.upper() != job.library or not beside:
+        if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
             continue
         shown = [event for event in events if id(event) not in numbers and _shows(fault, event)]
         shown = [event for event in shown if not fault.after or _stands_after(job, fault.after, event)]
@@ -158,6 +156,11 @@ def _stands_after(job: Job, call: str, event: Event) -> bool:
     return line is not None and any(
         where is not None and where.source == line.source and (where.line or 0) < (line.line or 0) for where in origins
     )
+
+
+def _says(job: Job, pattern: str) -> bool:
+    """Whether a line that a process printed of itself fits a pattern."""
+    return any(re.search(pattern, message.text) for process in job.processes for message in process.messages)
 
 
 def _settings(job: Job) -> Iterator[Event]:
