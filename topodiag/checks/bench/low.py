@@ -80,16 +80,14 @@ class BandwidthLow(BenchCheck, id="BEN001"):
         likely = [_NAMED + one.cause for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY]
         return self.finding(
             self.where(benchmark.run.hosts),
-            Advice(),
+            Advice(Severity.ERROR if benchmark.severe else Severity.WARNING, expected.confidence),
             f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {percent(short)} below what "
             f"{expected.machine} should{''.join(likely)}",
-            severity=Severity.ERROR if benchmark.severe else Severity.WARNING,
             observed=f"{in_gbs(gbs)} bus bandwidth at {size_text(size)} ({place(benchmark)})",
             expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * expected.normal_gbs / expected.busbw_gbs)}",
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
             evidence=(benchmark.run,),
-            confidence=expected.confidence,
         )
 
 

@@ -76,15 +76,13 @@ class DiffersFromSiblings(FleetCheck, id="FLT001"):
         more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
         return self.finding(
             self.where(nodes, gpus=_labels(outliers, "gpu"), nics=_labels(outliers, "nic")),
-            Advice(),
+            Advice(_severity(outliers[0], weight), _confidence(outliers[0])),
             fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
-            severity=_severity(outliers[0], weight),
             observed=words + more,
             expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
             cost=_cost(outliers, weight),
             fix=tuple(dict.fromkeys(weigh(outlier).fix for outlier in outliers))[:2],
             evidence=[Origin(outlier.source) for outlier in outliers if outlier.source],
-            confidence=_confidence(outliers[0]),
         )
 
 

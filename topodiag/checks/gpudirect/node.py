@@ -193,10 +193,9 @@ class GdrTooFar(NodeCheck, id="GDR002"):
             text += f" for each byte of a {in_gbs(rate / 8)} NIC"
         return self.finding(
             self.where(node, gpus=labels, nics=nics),
-            Advice(),
+            Advice(Severity.INFO if built_so else Severity.WARNING),
             f"{fold_runs(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
             + (", as this machine is built" if built_so else ""),
-            severity=Severity.INFO if built_so else Severity.WARNING,
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
             fix=self.steps("another nic", kind=kind.name),

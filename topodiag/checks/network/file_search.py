@@ -40,11 +40,10 @@ class TreesLostInFile(FileCheck, id="NET006"):
         rings = now.graph(0)
         finding = self.finding(
             self.where(node),
-            Advice(),
+            Advice(Severity.WARNING if file.asked else Severity.INFO),
             f"NCCL {spell_versions(asked)}: no tree is found between such nodes, and the one channel of its"
             " stand-in bounds the rings too",
             # Which version a job will use, and whether it has several nodes, a file by itself does not say.
-            severity=Severity.WARNING if file.asked else Severity.INFO,
             observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
             expected=EXPECTED,
             fix=(NEWER, MEANWHILE) if helps else (NEWER,),

@@ -131,9 +131,8 @@ class MissingComputeNic(NodeCheck, id="NIC005"):
         words = [word(node, gpu, nic.name) for gpu in sides for nic in compute_nics(node)[:4]]
         return self.finding(
             self.where(node, gpus=sides, nics=[nic.name for nic in idle[: gap.missing]]),
-            Advice(),
+            Advice((Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR, gap.confidence),
             f"{len(present)} of {plural(total, 'compute NIC')} present{rail}{seen}",
-            severity=(Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
             observed=f"{plural(len(present), 'compute NIC')}{rail}{seen}",
             expected=gap.expected,
             fix=self._steps(node, gap, idle, sides),
@@ -143,7 +142,6 @@ class MissingComputeNic(NodeCheck, id="NIC005"):
                 f"{share} of the node's network is missing, and every other node of the job waits for this one",
             ),
             evidence=[gap.shown, *words, *(nic.driver for nic in idle)],
-            confidence=gap.confidence,
         )
 
     def _steps(self, node: Node, gap: Gap, idle: Sequence[Nic], sides: Sequence[str]) -> tuple[str, ...]:

@@ -144,16 +144,14 @@ class NicPortErrors(NodeCheck, id="NIC003"):
         more = f" and {plural(len(totals) - 6, 'other counter')}" if len(totals) > 6 else ""
         return self.finding(
             self.where(node, nics=names),
-            Advice(),
+            Advice(worst.severity, max(count.confidence for count in counts if count.severity is worst.severity)),
             f"{fold_runs(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
-            severity=worst.severity,
             observed=f"{shown}{more} {_when(node, worst)}"
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=_expected(worst),
             fix=self._steps(worst),
             cost=LIMITS[limit_name(worst.counter.name)].advice.cost,
             evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
-            confidence=max(count.confidence for count in counts if count.severity is worst.severity),
         )
 
     def _steps(self, count: Count) -> tuple[str, ...]:

@@ -250,17 +250,15 @@ class NicPortDown(NodeCheck, id="NIC001"):
         where = fold_runs([port.label for port in bad])
         return self.finding(
             self.where(node, nics=names),
-            Advice(),
+            Advice(severity, Confidence.MEDIUM if ethernet_only else Confidence.HIGH),
             f"{where} {'is' if len(bad) == 1 else 'are'} {state}: {kind}"
             + (", minutes after boot: transient" if young else "")
             + (", and no other compute NIC is active" if not up and not young else ""),
-            severity=severity,
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
             fix=own_data("checks/advice/node_faults")["port"][kind],
             cost=_loss(node, bad, ports),
             evidence=_shown(node, bad),
-            confidence=Confidence.MEDIUM if ethernet_only else Confidence.HIGH,
         )
 
 

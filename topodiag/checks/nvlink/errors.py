@@ -144,9 +144,8 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
         names = ", ".join(_words(name) for name in growing)
         return self.finding(
             self.where(node, gpus=_gpus(readings), links=places),
-            Advice(),
+            Advice(Severity.ERROR if crc else severity),
             f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
-            severity=Severity.ERROR if crc else severity,
             observed="; ".join(
                 f"{_words(name)} +{reading.amount} on {reading.place}" for name, reading in worst.items()
             )

@@ -124,15 +124,13 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
             self.where(node, gpus=labels),
-            Advice(),
+            Advice(fault.severity, fault.confidence),
             f"{'all ' + str(len(members)) + ' GPUs' if everyone else fold_runs(labels)}: {fault.text}",
-            severity=fault.severity,
             observed=fault.text,
             expected=fault.expected,
             fix=self._registration_steps(node, fault),
             cost=_cost(members[0], fault),
             evidence=[origin for gpu in members for origin in _origins(gpu)],
-            confidence=fault.confidence,
         )
 
     def _driver_waits(self, node: Node, error: str) -> Finding:
@@ -164,15 +162,13 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
         return self.finding(
             self.where(node, gpus=[gpu.label for gpu in waiting]),
-            Advice(),
+            Advice(manager.severity, manager.confidence),
             manager.text,
-            severity=manager.severity,
             observed=f"{fabric_machine.FABRIC_MANAGER} is {service.value}{wait}",
             expected=f"{fabric_machine.FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
             fix=self._service_steps(node.os.driver_version.value, known=service.value != "not-found"),
             cost=_cost_without_manager(node, waiting, manager.severity),
             evidence=[service, *(gpu.fabric.state for gpu in waiting)],
-            confidence=manager.confidence,
         )
 
     def _service_steps(self, version: str | None, *, known: bool = True) -> tuple[str, ...]:

@@ -109,15 +109,13 @@ class FewerNvlinks(NodeCheck, id="NVL001"):
         board = "" if not all_alike else "switch out of use" if active else "fabric manager first"
         return self.finding(
             self.where(node, gpus=labels, links=down),
-            Advice(),
+            Advice(severity, confidence),
             f"{fold_runs(labels)} {verb} {have}{hint}",
-            severity=severity,
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
             expected=_expected(first, wanted),
             fix=self.steps("bridges" if _is_bridged(first) else board, "links down"),
             cost=_cost(first, active, want),
             evidence=[fact for facts in ranked for fact in facts if fact is not None],
-            confidence=confidence,
         )
 
 

@@ -127,15 +127,13 @@ class PairWithoutNvlink(NodeCheck, id="NVL004"):
                 gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
                 links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
             ),
-            Advice(),
+            Advice(severity, confidence),
             _message(asked, lost, culprits),
-            severity=severity,
             observed=f"{says} between the pairs {_spell_pairs(lost)}",
             expected=inferred or _expected(spec),
             fix=self.steps("registry key" if refused else "", "guest" if node.is_vm else "", "pairs apart"),
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact for pair in lost for fact in pair.words],
-            confidence=confidence,
         )
 
 

@@ -188,15 +188,13 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             evidence += [joined.origin if joined is not None else None, *(refusals.values() if refused else ())]
         return self.finding(
             self.where([host for host in hosts if host], ranks=sorted(worlds - {-1}), gpus=labels),
-            Advice(),
+            Advice(severity, confidence),
             f"{named}: {message}",
-            severity=severity,
             observed=f"{plural(entries, 'connection')} via {conns.label(first.first)}",
             expected=expected,
             fix=fix,
             cost=cost,
             evidence=evidence,
-            confidence=confidence,
         )
 
 

@@ -125,10 +125,9 @@ class RankBehind(JobCheck, id="JOB006"):
         next_op = _call(communicator.operations[ahead[0]], lowest)
         return self.finding(
             self.where(hosts_with(job, ranks), ranks=ranks),
-            Advice(),
+            Advice(Severity.ERROR if hung else Severity.INFO),
             f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
             f" {communicator.label}",
-            severity=Severity.ERROR if hung else Severity.INFO,
             observed=f"{plural(lowest, 'operation')} on {rank_word(ranks)},"
             f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
             expected=f"{front} operations on all members",

@@ -124,9 +124,8 @@ class SettingsDiffer(JobCheck, id="JOB003"):
         firsts = [job.processes[number].settings.get(name) for _, numbers in ordered for number in numbers[:1]]
         return self.finding(
             self.where_of(job, outliers),
-            Advice(),
+            Advice(severity, _confidence(job, known, groups)),
             f"{name} differs between ranks: {values}",
-            severity=severity,
             observed="; ".join(
                 f"{value[:60] or '(empty)'} on {processes_word(job, numbers)}" for value, numbers in ordered[:4]
             ),
@@ -135,7 +134,6 @@ class SettingsDiffer(JobCheck, id="JOB003"):
             cost=text,
             evidence=[given for given in firsts if given is not None],
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
-            confidence=_confidence(job, known, groups),
             settings=((name, None),),
         )
 

@@ -149,7 +149,7 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
                 ranks=sorted(place.rank for place in who if place.rank >= 0) if len(who) <= MOST_NAMED else (),
                 nics=nics,
             ),
-            Advice(),
+            Advice(confidence=Confidence.MEDIUM if exact else Confidence.LOW),
             message,
             observed=f"{calls.collective} of {spell_bytes(calls.bytes)}: {in_gbs(calls.busbw_gbs)} bus bandwidth"
             " without waiting",
@@ -157,7 +157,6 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
             fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
             cost=Cost(lost, 1 - 1 / worst.times, f"{in_gbs(lost)} of bus bandwidth in these communicators"),
             evidence=who,
-            confidence=Confidence.MEDIUM if exact else Confidence.LOW,
         )
 
 

@@ -104,9 +104,8 @@ class KnownLibraryFault(JobCheck, id="JOB007"):
         confidence = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
         return self.of_events(
             events,
-            Advice(),
+            Advice(Severity.INFO if fault.setting else Severity.ERROR),
             f"a known fault of {f'{library} {version}' if version else library}: {fault.what}",
-            severity=Severity.INFO if fault.setting else Severity.ERROR,
             expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
             fix=(
                 *((f"{library} {fault.fixed} or later",) if fault.fixed else ()),

@@ -141,9 +141,8 @@ class VersionsDiffer(JobCheck, id="JOB002"):
         texts = [f"{value} on {processes_word(job, numbers)}" for value, numbers in groups]
         return self.finding(
             self.where_of(job, outliers),
-            Advice(),
+            Advice(severity),
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
-            severity=severity,
             observed="; ".join(texts[:4]),
             expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
             fix=self.steps(
