@@ -12,7 +12,7 @@ import msgspec
 
 from topodiag.checks.interface import FindingParts, NodeCheck
 from topodiag.checks.shared.node import kernel
-from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
+from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, process_of, sxid, sxid_severity
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -156,7 +156,8 @@ def _of_group(
 def _programs_on_one_gpu(group: kernel.XidGroup, groups: Sequence[kernel.XidGroup]) -> int:
     """How many programs met this Xid on this GPU, where no other GPU did."""
     single = not any(other.code == group.code and other.label != group.label for other in groups)
-    return len({pid for pid, _ in group.programs}) if single else 0
+    programs = [process_of(event.text) for event in group.events if single]
+    return len({program[0] for program in programs if program is not None})
 
 
 def _of_nvlinks(check: NodeCheck, node: Node, group: kernel.XidGroup) -> Iterator[Finding]:

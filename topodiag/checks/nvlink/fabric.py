@@ -124,10 +124,9 @@ class FabricNotReady(NodeCheck, id="NVL005"):
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
             self.where(node, gpus=labels),
-            Advice(fault.severity, fault.confidence),
+            Advice(fault.severity, fault.confidence, fault.expected),
             f"{'all ' + str(len(members)) + ' GPUs' if everyone else fold_runs(labels)}: {fault.text}",
             observed=fault.text,
-            expected=fault.expected,
             fix=self._registration_steps(node, fault),
             cost=_cost(members[0], fault),
             evidence=[origin for gpu in members for origin in _origins(gpu)],

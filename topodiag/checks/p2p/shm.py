@@ -188,12 +188,9 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             evidence += [joined.origin if joined is not None else None, *(refusals.values() if refused else ())]
         return self.finding(
             self.where([host for host in hosts if host], ranks=sorted(worlds - {-1}), gpus=labels),
-            Advice(severity, confidence),
+            Advice(severity, confidence, expected, fix, cost),
             f"{named}: {message}",
             observed=f"{plural(entries, 'connection')} via {conns.label(first.first)}",
-            expected=expected,
-            fix=fix,
-            cost=cost,
             evidence=evidence,
         )
 

@@ -29,6 +29,8 @@ SEVERITIES = {**dict.fromkeys(consequences.NO_FAULT, Severity.WARNING), "cancell
 _BY_HAND = ("cancelled", "stopped", "hung up")
 """Endings that somebody asked for, or whose session went away."""
 
+_OF_JOB = consequences.NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
+"""Endings of a whole job or step, by a scheduler, and not of one of its processes."""
 _SEE_ABOVE = ("root cause above", "for the root cause", "error above", "stack trace above", "traceback above")
 """Words of an exception that follows from one which stands above it. SOURCE: vLLM vllm/v1/engine/utils.py."""
 
@@ -51,11 +53,6 @@ class Died:
     later: int
     alike: tuple[int, ...] = ()
     times: int = 1
-
-    @property
-    def stands_for_job(self) -> bool:
-        """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in consequences.NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
 class ProcessDied(JobCheck, id="JOB009"):
@@ -133,7 +130,7 @@ class ProcessDied(JobCheck, id="JOB009"):
     def _died(self, judged: Job, observed: Died) -> Finding:
         ending, event = _endings()[observed.how], observed.event
         ranks = observed.alike or ((observed.rank,) if observed.rank >= 0 else ())
-        who = rank_word(ranks) if ranks else "the job" if observed.stands_for_job else "a process"
+        who = rank_word(ranks) if ranks else "the job" if observed.how in _OF_JOB else "a process"
         hosts = hosts_with(judged, ranks) if len(ranks) > 1 else [observed.host] if observed.host else []
         where = f" on {hosts_word(hosts)}" if hosts else ""
         phrase = phrase_in("error", event.text) if observed.how in ("exception", "fatal") else None

@@ -145,9 +145,8 @@ def _silent(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], low: i
     silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]
     if not silent or len(silent) >= len(ranks):
         return
-    operation = next((s.event.details["op"] for s in ranks.values() if s.event.details.get("op")), "")
-    if not operation:
-        operation = next((e.details["op"] for e in job.events if e.kind == "watchdog" and e.details.get("op")), "")
+    events = [*(standing.event for standing in ranks.values()), *(e for e in job.events if e.kind == "watchdog")]
+    operation = next((event.details["op"] for event in events if event.details.get("op")), "")
     words = f"{operation} number {low + 1}" if operation else f"work {low + 1}"
     yield check.finding(
         check.where(hosts_with(job, silent), ranks=silent[:4096]),

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from topodiag.hardware.xids import Xid, process_of, xid
+from topodiag.hardware.xids import Xid, xid
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
@@ -34,11 +34,6 @@ class XidGroup:
     label: str
     bus_id: str | None
     events: tuple[Event, ...]
-
-    @property
-    def programs(self) -> frozenset[tuple[str, str]]:
-        """Pid and name of each program that the lines name."""
-        return frozenset(pair for event in self.events if (pair := process_of(event.text)) is not None)
 
 
 def log_was_read(node: Node) -> bool:
