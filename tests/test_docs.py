@@ -16,7 +16,6 @@ import pytest
 from tests.shown import ROOT
 from tools import build_api_docs, build_collector_docs, build_docs
 from topodiag.checks import registry
-from topodiag.checks.page import COMMANDS, SECTIONS, Command, page_of
 from topodiag.cli import cli
 from topodiag_probes.registry import probes
 from topodiag_probes.variables import FAMILIES, FORMS
@@ -59,17 +58,6 @@ def test_every_check_has_its_place_on_the_page_of_its_family() -> None:
     for check_id in registry.ids():
         assert f"\n## {check_id}\n" in pages[f"{check_id[:3]}.md"]
         assert f"({check_id[:3]}.md#{check_id.lower()})" in pages["README.md"]
-
-
-@pytest.mark.parametrize("check_id", registry.ids())
-def test_every_page_has_all_sections_and_a_command_to_confirm(check_id: str) -> None:
-    check = registry.check_class(check_id)
-    assert check is not None
-    sections = page_of(check).sections
-    assert [section.name for section in sections] == list(SECTIONS)
-    assert all(section.blocks for section in sections)
-    confirm = next(section for section in sections if section.name == COMMANDS)
-    assert any(isinstance(part, Command) for block in confirm.blocks for part in block)
 
 
 def commands_of(group: click.Group, before: str = "") -> Iterator[str]:

@@ -1,54 +1,25 @@
-"""Every check is registered, documented and has its fixtures."""
+"""Every check is registered and documented. That it has its cases: tests/test_cases_replay.py."""
 
-import inspect
-import json
 import re
-from pathlib import Path
 
 import pytest
 
 from topodiag.checks import registry
-from topodiag.checks.interface import NodeCheck
-
-CASES = Path(__file__).parents[2] / "fixtures" / "checks"
-SECTIONS = (
-    "What it finds",
-    "Why it matters",
-    "Evidence it reads",
-    "When it stays silent",
-    "How to confirm",
-    "How to fix",
-    "References",
-)
-
-
-def _judges_nodes(check_id: str) -> bool:
-    """Whether bundles of nodes are its fixtures; those of checks of jobs are built in tests/checks/jobs.py."""
-    return any(issubclass(each, NodeCheck) for each in registry.check_classes(check_id))
+from topodiag.checks.page import COMMANDS, SECTIONS, Command, page_of
 
 
 @pytest.mark.parametrize("check_id", registry.ids())
-def test_the_page_has_every_section_in_order(check_id: str) -> None:
-    cls = registry.check_class(check_id)
-    page = inspect.cleandoc(cls.__doc__ or "")  # Python indents it up to 3.12
-    assert page.startswith(f"{check_id}: ")
-    places = [page.find(f"\n{section}\n") for section in SECTIONS]
-    assert -1 not in places, dict(zip(SECTIONS, places, strict=True))
-    assert places == sorted(places)
+def test_every_page_has_all_sections_in_order_and_a_command_to_confirm(check_id: str) -> None:
+    check = registry.check_class(check_id)
+    assert check is not None
+    page = page_of(check)
+    assert page.title.startswith(f"{check_id}: ")
+    assert [section.name for section in page.sections] == list(SECTIONS)
+    assert all(section.blocks for section in page.sections)
+    confirm = next(section for section in page.sections if section.name == COMMANDS)
+    assert any(isinstance(part, Command) for block in confirm.blocks for part in block)
 
 
-@pytest.mark.parametrize("check_id", registry.ids())
-def test_an_id_is_a_family_and_a_number(check_id: str) -> None:
-    assert re.fullmatch(r"[A-Z0-9]{3}[0-9]{3}", check_id)
-
-
-@pytest.mark.parametrize("check_id", [id_name for id_name in registry.ids() if _judges_nodes(id_name)])
-def test_fixtures_fire_it_keep_it_silent_and_leave_it_unknown(check_id: str) -> None:
-    expectations = {case["expect"] for case in json.loads((CASES / check_id / "cases.json").read_text())}
-    assert "finding" in expectations
-    assert expectations & {"clean", "not_applicable"}
-    assert "unknown" in expectations
-
-
-def test_there_is_no_check_of_another_name() -> None:
+def test_an_id_is_a_family_and_a_number_and_no_other_has_a_check() -> None:
+    assert [name for name in registry.ids() if not re.fullmatch(r"[A-Z0-9]{3}[0-9]{3}", name)] == []
     assert registry.check_class("NVL999") is None
