@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
-from fixtures.generate.cases import standing
-from topodiag.app.scan import scan as diagnose
+from fixtures.generate.cases import CaseError, materialise, standing
+from tests.shown import ROOT
+from topodiag.app.scan import scan
+from topodiag.checks import registry
+from topodiag.checks.interface import NodeCheck
 
-FOLDER = Path(__file__).parent.parent / "fixtures" / "checks"
+FILES = sorted((ROOT / "fixtures" / "checks").glob("*/cases.json"))
 CASES = [
-    pytest.param(place.parent.name, case, id=f"{place.parent.name}-{case['name']}")
-    for place in sorted(FOLDER.glob("*/cases.json"))
-    for case in json.loads(place.read_text())
+    pytest.param(file.parent.name, case, id=f"{file.parent.name}-{case['name']}")
+    for file in FILES
+    for case in json.loads(file.read_text(encoding="utf-8"))
 ]
 
 
@@ -25,7 +28,77 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("check", "case"), CASES)
 def test_the_check_answers_as_the_situation_was_made(check: str, case: dict[str, Any], bases: Path) -> None:
     with standing(case, bases) as node:
-        result = diagnose([str(node)])
+        items = json.loads((node / "manifest.json").read_text(encoding="utf-8"))["items"]
+        assert all((node / item["file"]).is_file() for item in items if item["status"] == "ok")
+        result = scan([str(node)])
     answers = {outcome.check: (outcome.status.value, outcome.why) for outcome in result.outcomes}
     status, why = answers[check]
+    assert case["why"]
     assert status == case["expect"], f"{case['why']}; the check says: {why}"
+
+
+def test_each_check_of_nodes_has_its_cases() -> None:
+    judges = {name for name in registry.ids() for each in registry.check_classes(name) if issubclass(each, NodeCheck)}
+    assert judges <= {file.parent.name for file in FILES}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_each_check_fires_stays_silent_and_admits_not_to_know(file: Path) -> None:
+    cases = json.loads(file.read_text(encoding="utf-8"))
+    assert len({case["name"] for case in cases}) == len(cases)
+    assert {"finding", "unknown"} <= {case["expect"] for case in cases}
+    assert {"clean", "not_applicable"} & {case["expect"] for case in cases}
+
+
+def case_of(*edits: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "made", "base": "no-gpu", "edits": list(edits), "expect": "clean", "why": "made"}
+
+
+def test_an_edit_that_no_longer_matches_is_refused(tmp_path: Path) -> None:
+    edit = {"file": "trees/sys-pci.tree", "replace": "text that is nowhere", "with": "", "count": 1}
+    with pytest.raises(CaseError, match="found 0 times instead of 1"):
+        materialise(case_of(edit), tmp_path / "node")
+
+
+def test_an_edit_of_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match="has no commands/gone"):
+        materialise(case_of({"file": "commands/gone.txt", "delete": True}), tmp_path / "node")
+
+
+def test_an_edit_of_an_item_that_is_gone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match="0 items gone"):
+        materialise(case_of({"manifest_item": "gone", "set": {"status": "timeout"}}), tmp_path / "node")
+
+
+def test_edits_change_the_copy_and_leave_the_base(tmp_path: Path) -> None:
+    base = ROOT / "fixtures" / "nodes" / "no-gpu"
+    before = (base / "manifest.json").read_bytes()
+    edits = [{"manifest_item": "nvml", "set": {"status": "timeout"}}, {"file": "json/nvml.json", "append": "\n"}]
+    path = materialise(case_of(*edits), tmp_path / "node")
+    items = json.loads((path / "manifest.json").read_text(encoding="utf-8"))["items"]
+    assert [item["status"] for item in items if item["id"] == "nvml"] == ["timeout"]
+    assert (path / "json" / "nvml.json").read_text().endswith("\n\n")
+    assert (base / "manifest.json").read_bytes() == before
+
+
+def test_a_case_that_stands_for_a_while_is_the_copy_with_its_edits_and_then_the_base_again(tmp_path: Path) -> None:
+    edits = [
+        {"manifest_item": "nvml", "set": {"status": "timeout"}},
+        {"manifest_item": "nvml", "set": {"why": "made"}},
+        {"file": "json/nvml.json", "delete": True},
+        {"file": "made/new.txt", "append": "new\n"},
+    ]
+    case = case_of(*edits)
+
+    def files(folder: Path) -> dict[str, bytes]:
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    with standing(case_of(), tmp_path / "bases") as node:
+        base = files(node)
+    with standing(case, tmp_path / "bases") as node:
+        assert files(node) == files(materialise(case, tmp_path / "copy")) != base
+    assert files(node) == base
+    misfit = {"file": "trees/sys-pci.tree", "replace": "text that is nowhere", "with": "", "count": 1}
+    with pytest.raises(CaseError, match="found 0 times"), standing(case_of(*edits, misfit), tmp_path / "bases"):
+        pass
+    assert files(node) == base
