@@ -172,20 +172,12 @@ def seed(name: str) -> bytes:
     return seeds_of(name)[0][:MOST_SEED]
 
 
-def read(name: str, data: bytes) -> None:
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data(), noise=st.binary(max_size=300), at=st.integers(0, MOST_SEED), cut=st.integers(0, 40))
+def test_any_bytes_among_its_lines_in_any_order_are_read_or_refused(
+    name: str, data: st.DataObject, noise: bytes, at: int, cut: int
+) -> None:
+    lines = seed(name).splitlines(keepends=True)
+    text = b"".join(data.draw(st.just(lines) | st.lists(st.sampled_from(lines), max_size=40)))[: -cut or None]
     with suppress(TopodiagError):
-        readers()[name].read(data)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(noise=st.binary(max_size=300), at=st.integers(0, MOST_SEED), alone=st.booleans())
-def test_any_bytes_alone_and_among_its_text_are_read_or_refused(name: str, noise: bytes, at: int, alone: bool) -> None:
-    text = b"" if alone else seed(name)
-    read(name, text[:at] + noise + text[at:])
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data(), cut=st.integers(0, 40))
-def test_its_lines_in_any_order_and_cut_off_are_read_or_refused(name: str, data: st.DataObject, cut: int) -> None:
-    lines = data.draw(st.lists(st.sampled_from(seed(name).splitlines(keepends=True)), max_size=40))
-    read(name, b"".join(lines)[: -cut or None])
+        readers()[name].read(text[:at] + noise + text[at:])
