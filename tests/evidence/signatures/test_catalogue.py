@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ SILENT = [(entry, line) for entry in ENTRIES for line in entry.silent]
 _ADDRESS = re.compile(r"https?://|[\w.-]+/[\w.-]+#\d+")
 
 
+@cache
 def _taken(text: str) -> dict[str, str]:
     """The entries that take a text, which may be several lines, with what they say."""
     sentences = engine.read([text.encode()], "sample")
