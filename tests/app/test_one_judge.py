@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.test_bench import printed
+from tests.depth import some_of
 from topodiag.app.bench import bench
 from topodiag.app.diagnose import diagnose
 from topodiag.app.judge.runs import BenchOptions
@@ -49,7 +50,10 @@ def has_table(path: Path) -> bool:
     return any(sign.encode() in text.read_bytes() for text in texts for sign in SIGNS)
 
 
-@pytest.mark.parametrize("case", [path for path in (*FOLDERS, *TEXTS) if has_table(path)], ids=lambda path: path.stem)
+TABLES = [path for path in (*FOLDERS, *TEXTS) if has_table(path)]
+
+
+@pytest.mark.parametrize("case", some_of(TABLES, "judged alike", 2), ids=lambda path: path.stem)
 def test_a_table_is_judged_alike_by_both(case: Path, tmp_path: Path) -> None:
     paths = [str(without_truth(case, tmp_path))]
     whole = diagnose(paths)
