@@ -1,6 +1,6 @@
 """What holds for every check of the registry: no model makes it raise, and its findings are complete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from random import Random
@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.checks import jobs, nodes
+from tests.checks import jobs, networks, nodes
+from tests.checks.nic.test_count import dgx
+from tests.checks.pcie.test_hops import h100
 from tests.checks.wanted import assert_complete
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck, NodeCheck
@@ -85,6 +87,20 @@ def _busy(node: Node) -> Node:
     )
     level = Setting("NCCL_NET_GDR_LEVEL", "PHB", "environment", Origin("env", 1))
     return replace(node, gpus=gpus, processes=processes, settings=(level,))
+
+
+GUESTS = (nodes.flat_vm, networks.efa_vm)
+SEEN = {"NVL001", "NVL002", "NVL004", "NIC001", "NIC002", "NIC004", "NUM001", "GDR001", "GDR002"}
+"""Checks whose evidence all healthy machines have, but for where devices are in a guest: of NUM001 and GDR002."""
+
+
+@pytest.mark.parametrize("build", [*nodes.HEALTHY, *GUESTS, networks.ib_h100, networks.roce_h100, h100, dgx])
+def test_a_healthy_machine_has_no_finding(build: Callable[[], Node]) -> None:
+    outcomes = [(check.id, check().judge(build(), ()).status) for check in OF_NODES]
+    found = {check for check, status in outcomes if status is Status.FINDING}
+    unknown = {check for check, status in outcomes if status is Status.UNKNOWN}
+    assert found == ({"TOP003"} if build is nodes.flat_vm else set())
+    assert unknown & SEEN == ({"NUM001", "GDR002"} if build in GUESTS else set())
 
 
 @pytest.mark.parametrize("check", OF_NODES, ids=lambda check: check.id)

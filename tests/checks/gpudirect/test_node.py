@@ -3,11 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.checks import nodes
 from tests.checks.bent import Built, machine
-from tests.checks.nodes import read, status
+from tests.checks.nodes import read
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.gpudirect.node import GdrModuleMissing, GdrTooFar
@@ -59,9 +57,3 @@ def test_the_module_that_gpudirect_needs(node: Built, changes: dict[str, Any], w
 @examples("node", "changes", "wanted")
 def test_gpus_too_far_from_nics(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
     assert shown(far(machine(node, changes, **BUILDERS)), wanted) == wanted
-
-
-@pytest.mark.parametrize("check", [GdrModuleMissing, GdrTooFar])
-@pytest.mark.parametrize("build", nodes.HEALTHY)
-def test_healthy_machines_have_no_finding(check: Any, build: Any) -> None:
-    assert status(check().judge(build(), ())) in ("clean", "not_applicable")

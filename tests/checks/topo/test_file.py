@@ -163,9 +163,6 @@ def test_no_file_makes_a_check_fail(tail: str) -> None:
 TOPO = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "topo"
 NAMES = sorted(path.stem for path in TOPO.glob("*.xml"))
 
-if not NAMES:
-    pytest.skip(f"the corpus is not at {TOPO}: nothing was compared", allow_module_level=True)
-
 NO_GPU = {name for name in NAMES if "<gpu" not in (TOPO / f"{name}.xml").read_text()}
 """NCCL takes these and fills them from the machine; the emulated one had nothing else, so that it ended for want of
 GPUs, without a word on the file."""
