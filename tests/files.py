@@ -16,6 +16,11 @@ def laid(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
+def filed(folder: Path, name: str, data: str | bytes) -> Path:
+    """The file of this name in the folder, with this in it."""
+    return laid(folder, {name: data}) / name
+
+
 def tarred(files: Mapping[str, bytes], *more: tarfile.TarInfo, mode: str = "w") -> bytes:
     """A tar of these files, packed as the mode says, and of members without data."""
     packed = io.BytesIO()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.files import filed
 from tests.program import environment
 from tests.tables import examples
 from topodiag.api import logs
@@ -61,8 +62,7 @@ def test_a_new_file_beside_the_input_is_no_input(log: Path) -> None:
 
 @examples("args")
 def test_every_command_holds_to_it(args: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "topo.xml"
-    file.write_bytes(XML.read_bytes())
+    file = filed(tmp_path, "topo.xml", XML.read_bytes())
     assert run(cli, [text.format(file=file) for text in args]) == 2
     assert "would be written over" in capsys.readouterr().err
     assert file.read_bytes() == XML.read_bytes()
@@ -114,8 +114,7 @@ def test_the_file_that_standard_input_comes_from_is_not_written_over(log: Path) 
 
 def test_a_file_that_a_link_in_a_given_folder_leads_to_is_not_written_over(tmp_path: Path, log: Path) -> None:
     (log.parent / "more").mkdir()
-    other = tmp_path / "other.log"
-    other.write_text("text")
+    other = filed(tmp_path, "other.log", "text")
     (log.parent / "more" / "link").symlink_to(other)
     with pytest.raises(InputError, match="would be written over"):
         check_apart(str(other), [str(log.parent)])

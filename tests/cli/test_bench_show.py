@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests import program
+from tests.files import filed
 from tests.nccl_tests import table
 from tests.valid import assert_valid
 
@@ -22,16 +23,14 @@ def run(*args: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def out(tmp_path: Path) -> str:
-    place = tmp_path / "all_reduce.log"
-    place.write_text(table())
+    place = filed(tmp_path, "all_reduce.log", table())
     return str(place)
 
 
 def test_standard_input_and_packed_files_are_read(out: str, tmp_path: Path) -> None:
     text = Path(out).read_text()
     assert "all_reduce  8 ranks" in run("-", "--fail-on", "never", input=text).stdout
-    packed = tmp_path / "x.gz"
-    packed.write_bytes(gzip.compress(text.encode()))
+    packed = filed(tmp_path, "x.gz", gzip.compress(text.encode()))
     assert "all_reduce  8 ranks" in run(str(packed), "--fail-on", "never").stdout
     with packed.open("rb") as stream:
         assert "all_reduce  8 ranks" in run("-", "--fail-on", "never", stdin=stream).stdout

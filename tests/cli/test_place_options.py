@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.files import laid
+from tests.files import filed, laid
 from tests.tables import examples, parts
 from topodiag.app.case.placement import Placement, open_placement
 from topodiag.cli import cli
@@ -50,15 +50,13 @@ def test_gpus_that_are_left_over_are_told() -> None:
 
 
 def test_groups_make_the_ranks_that_they_name(tmp_path: Path) -> None:
-    place = tmp_path / "groups.json"
-    place.write_text('{"together": ["0-3", "4-7"]}')
+    place = filed(tmp_path, "groups.json", '{"together": ["0-3", "4-7"]}')
     ready = opened("--nodes", "2", "--groups", str(place))
     assert (ready.world, ready.layout, len(ready.groups)) == (8, None, 1)
 
 
 def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
-    place = tmp_path / "hosts"
-    place.write_text("gpu1:8\ngpu2:8\n")
+    place = filed(tmp_path, "hosts", "gpu1:8\ngpu2:8\n")
     ready = opened("--hostfile", str(place), "--tp", "8")
     assert ready.cluster.names == ("gpu1", "gpu2")
     assert ready.world == 16
@@ -73,8 +71,7 @@ def test_bad_options_are_one_clear_line(args: tuple[str, ...], says: str) -> Non
 def test_a_bad_file_ends_with_2_and_one_line(
     option: str, content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = tmp_path / "file"
-    place.write_text(content)
+    place = filed(tmp_path, "file", content)
     shape = [] if option == "--topology" else ["--nodes", "4"]
     sizes = [] if option == "--groups" else ["--tp", "8"]
     assert run(cli, ["place", "audit", option, str(place), *shape, *sizes]) == 2
@@ -159,8 +156,7 @@ def document(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
 
 def test_a_map_in_json_goes_in_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     first = document(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
-    path = tmp_path / "map.json"
-    path.write_text(json.dumps(first))
+    path = filed(tmp_path, "map.json", json.dumps(first))
     again = document(capsys, *CLUSTER, *SIZES, "--map", str(path))
     assert [each["path"] for each in again["inputs"]] == [str(path)]
     assert again | {"inputs": []} == first

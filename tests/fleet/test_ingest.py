@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.scan_compare import same_facts
+from tests.files import filed
 from tests.fleet.ingested import ingest_part, rank_log, same
 from topodiag.evidence.nccl_log.input.streams import Span, TextPiece
 from topodiag.evidence.nccl_log.tables import resolve, saved
@@ -231,8 +232,7 @@ def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_the_wrong_file_is_named_in_one_line(tmp_path: Path, text: bytes, says: str) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(text)
+    path = filed(tmp_path, "x", text)
     for inputs, stdin in (([str(path)], None), (["-"], io.BytesIO(text)), ([str(path), str(path)], None)):
         with pytest.raises(InputError, match=says) as caught:
             ingest(inputs, stdin=stdin)
@@ -392,8 +392,9 @@ def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
     (logs / "0.log").write_bytes(rank_log(0) * 5_000)
     for number in range(1, 60):  # work for a quarter of a minute: never done before the signal comes
         (logs / f"{number}.log").hardlink_to(logs / "0.log")
-    program = tmp_path / "run.py"
-    program.write_text(
+    program = filed(
+        tmp_path,
+        "run.py",
         textwrap.dedent(
             """
             import sys
@@ -404,7 +405,7 @@ def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
                 except KeyboardInterrupt:
                     print("interrupted")
             """
-        )
+        ),
     )
     child = subprocess.Popen(
         [sys.executable, str(program), str(logs)],

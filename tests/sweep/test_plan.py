@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.sweep_fabric import Noise, fabric_of, measure
+from tests.files import filed
 from tests.tables import examples
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan
@@ -149,8 +150,7 @@ def test_a_plan_is_read_back_as_it_was_written(tmp_path_factory, fabric, launche
     plan = replace(
         first_round(fabric, KINDS, algorithms=("Ring",)), launch=Launch(launcher, ("--x",), {"A": "b"}, timeout)
     )
-    path = tmp_path_factory.mktemp("plan") / "plan.json"
-    path.write_text(plan_text(plan))
+    path = filed(tmp_path_factory.mktemp("plan"), "plan.json", plan_text(plan))
     assert read_plan(str(path)) == plan
     assert json.loads(path.read_text()) == json.loads(json.dumps(plan_json(plan)))
 
@@ -182,8 +182,7 @@ def changed(plan, **fields):
 
 @pytest.mark.parametrize(("spoil", "words"), WRONG)
 def test_a_plan_that_is_none_is_refused_in_one_line_that_names_the_field(tmp_path, spoil, words):
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps(spoil(plan_json(plan_of()))))
+    path = filed(tmp_path, "plan.json", json.dumps(spoil(plan_json(plan_of()))))
     with pytest.raises(InputError, match=words) as refused:
         read_plan(str(path))
     assert "\n" not in refused.value.message
@@ -204,15 +203,13 @@ def test_whatever_stands_in_a_field_of_a_plan_it_is_read_or_refused(tmp_path_fac
         plan[key] = plan[key] | {name: value}
     else:
         plan[key] = value
-    path = tmp_path_factory.mktemp("junk") / "plan.json"
-    path.write_text(json.dumps(plan))
+    path = filed(tmp_path_factory.mktemp("junk"), "plan.json", json.dumps(plan))
     with suppress(InputError):  # whatever else is raised fails the test
         read_plan(str(path))
 
 
 def test_deeply_nested_json_is_refused(tmp_path):
-    path = tmp_path / "plan.json"
-    path.write_text("[" * 200_000)
+    path = filed(tmp_path, "plan.json", "[" * 200_000)
     with pytest.raises(InputError, match="is no plan"):
         read_plan(str(path))
 
@@ -264,8 +261,7 @@ def test_nics_keep_the_order_in_which_they_are_given():
 
 
 def test_racks_that_name_none_of_the_nodes_are_refused(tmp_path):
-    path = tmp_path / "racks.csv"
-    path.write_text("m1,r1\n")
+    path = filed(tmp_path, "racks.csv", "m1,r1\n")
     with pytest.raises(InputError, match="names none of the nodes"):
         fabric_from(["n1"], gpus=8, nics="", rails=None, racks=str(path), leaf_per_rail=True)
 
@@ -294,7 +290,6 @@ def test_a_plan_that_starts_anything_else_is_not_run(launch: Launch, tmp_path: P
     from dataclasses import replace  # noqa: PLC0415
 
     sweep = replace(first_round(Fabric(("a", "b"), 8, 8), ("pairs",)), launch=launch)
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps(plan_json(sweep)))
+    path = filed(tmp_path, "plan.json", json.dumps(plan_json(sweep)))
     with pytest.raises(InputError, match="is no plan that can be run"):
         read_plan(str(path))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.files import filed
 from tests.tables import examples, texts
 from topodiag.api import diagnose
 from topodiag.evidence.intake.fanout import parts_of
@@ -42,8 +43,7 @@ def test_each_host_has_its_own_lines(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_port_of_one_host_that_is_slower_is_found_by_its_siblings(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "out.txt"
-    path.write_text(FORMS[form])
+    path = filed(tmp_path, "out.txt", FORMS[form])
     document = json.loads(diagnose(path).to_json())
     [finding] = document["findings"]
     assert (finding["id"], finding["where"]["nodes"]) == ("NIC002", ["gpu-03"])
@@ -59,8 +59,7 @@ def test_standard_input_is_cut_as_well() -> None:
 
 
 def test_machines_that_nothing_names_are_told_apart_by_the_serials_of_their_devices(tmp_path: Path) -> None:
-    path = tmp_path / "all.txt"
-    path.write_text("\n".join(OWN.values()))
+    path = filed(tmp_path, "all.txt", "\n".join(OWN.values()))
     [finding] = json.loads(diagnose(path).to_json())["findings"]
     [line] = finding["evidence"]
     assert (finding["id"], line["source"]) == ("NIC002", f"{path}/machine-3")
@@ -88,8 +87,7 @@ def test_texts_of_one_machine_and_tables_stay_whole(text: str) -> None:
 
 def test_the_log_of_a_job_stays_whole(tmp_path: Path) -> None:
     line = "{0}: {0}:4242:4242 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.{1}<0>\n"
-    path = tmp_path / "job.log"
-    path.write_text("".join(line.format(f"gpu-0{at}", at) for at in (1, 1, 2, 2)))
+    path = filed(tmp_path, "job.log", "".join(line.format(f"gpu-0{at}", at) for at in (1, 1, 2, 2)))
     [piece] = gather([str(path)]).pieces
     assert (piece.kind, piece.member) == (Kind.NCCL_LOG, "")
 

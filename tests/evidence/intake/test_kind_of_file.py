@@ -11,6 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.files import filed
 from tests.tables import examples
 from topodiag.api import bench, diagnose
 from topodiag.evidence import registry
@@ -215,8 +216,7 @@ def test_a_text_of_which_no_line_speaks_stays_unknown(text: str) -> None:
 @pytest.mark.parametrize(("line", "kind"), [(XID, Kind.NODE_TEXT), (ECC, Kind.JOB_OUTPUT)])
 def test_the_line_that_matters_is_found_in_the_middle_of_a_long_text(tmp_path: Path, line: str, kind: Kind) -> None:
     noise = "Epoch 3: loss 0.31 lr 1e-4 grad norm 1.0\n" * (3 * HEAD_BYTES // 40)
-    path = tmp_path / "slurm.out"
-    path.write_text(noise + line + noise)
+    path = filed(tmp_path, "slurm.out", noise + line + noise)
     assert gather([str(path)]).pieces[0].kinds == (kind,)
 
 
@@ -225,8 +225,7 @@ def test_a_job_whose_output_holds_the_kernels_lines_is_both() -> None:
 
 
 def test_of_a_text_without_a_known_line_nothing_is_known_and_what_was_looked_for_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "slurm.out"
-    path.write_text("Epoch 3: loss 0.31\n")
+    path = filed(tmp_path, "slurm.out", "Epoch 3: loss 0.31\n")
     result = diagnose(str(path))
     assert result.verdict.state.value == "unknown"
     assert "1 text without a line of NCCL" in result.verdict.headline

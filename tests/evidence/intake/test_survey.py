@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from tests.files import filed
 from tests.tables import examples
 from topodiag.evidence.intake import survey
 from topodiag.evidence.intake.captures import captures, evidence_of
@@ -44,8 +45,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 def test_what_stands_in_the_middle_is_found(
     tmp_path: Path, middle: bytes, kind: Kind, sources: tuple[str, ...], packer: str
 ) -> None:
-    file = tmp_path / "job.out"
-    file.write_bytes(PACKERS[packer](FILLER + middle + FILLER))
+    file = filed(tmp_path, "job.out", PACKERS[packer](FILLER + middle + FILLER))
     (piece,) = gather([str(file)]).pieces
     assert kind in piece.kinds
     assert set(sources) <= set(piece.sources)
@@ -75,8 +75,7 @@ def test_no_reader_is_asked_about_a_hole(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_large_text_of_a_node_is_looked_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "report.txt"
-    file.write_bytes(XID + FILLER + IBSTAT + FILLER)
+    file = filed(tmp_path, "report.txt", XID + FILLER + IBSTAT + FILLER)
     intake = gather([str(file)])
     evidence = evidence_of(captures(intake).captures[0], intake)
     again = read_node(replace(evidence, blobs=[replace(blob, sources=()) for blob in evidence.blobs]))
