@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.small_log import log
+from tests.files import filed
 from tests.nccl_tests import table
 from tests.tables import examples
 from topodiag.app.bench import bench
@@ -34,8 +35,7 @@ def printed(beta: float, **more: Any) -> str:
 
 
 def judged(tmp_path: Path, text: str, options: BenchOptions | None = None):  # type: ignore[no-untyped-def]
-    place = tmp_path / "out.log"
-    place.write_text(text)
+    place = filed(tmp_path, "out.log", text)
     return bench([str(place)], options=options)
 
 
@@ -97,8 +97,7 @@ def test_files_can_be_placements_of_one_job(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_run_among_others_is_a_gap_and_alone_an_error(tmp_path: Path) -> None:
-    other = tmp_path / "notes.txt"
-    other.write_text("nothing\n")
+    other = filed(tmp_path, "notes.txt", "nothing\n")
     with pytest.raises(InputError, match="holds no table"):
         bench([str(other)])
     (tmp_path / "b.log").write_text(printed(271))
@@ -137,8 +136,7 @@ def test_a_bundle_beside_the_table_is_the_machine(tmp_path: Path) -> None:
 
 
 def test_the_order_of_paths_does_not_matter(tmp_path: Path) -> None:
-    place = tmp_path / "out.log"
-    place.write_text(printed(120))
+    place = filed(tmp_path, "out.log", printed(120))
     paths = [str(place), "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu3-12of18-nvlink"]
     assert bench(paths) == bench(paths[::-1])
 
@@ -162,8 +160,7 @@ def test_an_archive_of_all_of_it_is_read(tmp_path: Path) -> None:
 
 
 def test_named_nodes_and_nodes_beside_the_runs_are_told_apart_alike(tmp_path: Path) -> None:
-    place = tmp_path / "out.log"
-    place.write_text(printed(80, gpu="", ranks=8))
+    place = filed(tmp_path, "out.log", printed(80, gpu="", ranks=8))
     for name in ("dgx-h100-healthy", "hgx-a100"):
         shutil.copytree(fixture_path(name), tmp_path / "nodes" / name)
     named = bench([str(place)], options=BenchOptions(machine=(str(tmp_path / "nodes"),)))
@@ -184,16 +181,14 @@ def test_a_log_in_an_archive_is_read_beside_the_table_and_as_the_machine(tmp_pat
 
 
 def test_faults_of_any_node_are_causes_of_a_slow_run(tmp_path: Path) -> None:
-    place = tmp_path / "out.log"
-    place.write_text(printed(180))
+    place = filed(tmp_path, "out.log", printed(180))
     (benchmark,) = bench([str(place), "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu3-12of18-nvlink"]).benchmarks
     assert benchmark.verdict == "low"
     assert "NVL001" in {hypothesis.check for hypothesis in benchmark.hypotheses}
 
 
 def test_nodes_of_two_kinds_are_told_and_the_weakest_speaks(tmp_path: Path) -> None:
-    place = tmp_path / "out.log"
-    place.write_text(printed(80, gpu="", ranks=8))
+    place = filed(tmp_path, "out.log", printed(80, gpu="", ranks=8))
     slow, fast = "fixture:hgx-a100", "fixture:dgx-h100-healthy"
     result = bench([str(place), fast, slow])
     answer = bench([str(place), slow])
@@ -204,8 +199,7 @@ def test_nodes_of_two_kinds_are_told_and_the_weakest_speaks(tmp_path: Path) -> N
 
 
 def test_a_node_with_other_gpus_than_the_run_is_left_out_and_told(tmp_path: Path) -> None:
-    place = tmp_path / "out.log"
-    place.write_text(printed(270))
+    place = filed(tmp_path, "out.log", printed(270))
     result = bench([str(place), "fixture:dgx-h100-healthy", "fixture:hgx-a100"])
     assert result.benchmarks[0].verdict == "normal"
     assert any(gap.why.startswith("a100-207 left out") for gap in result.not_observed)

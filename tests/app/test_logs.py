@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from tests.evidence.flight.test_flight_recorder import dump
-from tests.files import laid, tarred, zipped
+from tests.files import filed, laid, tarred, zipped
 from tests.fleet.ingested import rank_log
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
@@ -45,8 +45,7 @@ def test_an_archive_tells_what_the_folder_tells(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     pack = {"job.tgz": gzip.compress, "job.tar.zst": zstandard.compress}.get(name)
-    path = tmp_path / name
-    path.write_bytes(pack(tarred(MEMBERS)) if pack else zipped(MEMBERS))
+    path = filed(tmp_path, name, pack(tarred(MEMBERS)) if pack else zipped(MEMBERS))
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
@@ -85,16 +84,14 @@ def test_damaged_facts_are_named_as_the_member_that_they_are(tmp_path: Path) -> 
 
 
 def test_an_archive_without_logs_names_what_is_in_it_and_a_command_that_can_be_typed(tmp_path: Path) -> None:
-    path = tmp_path / "job.zip"
-    path.write_bytes(zipped({"hosts": b"gpu01 slots=8\ngpu02 slots=8\n"}))
+    path = filed(tmp_path, "job.zip", zipped({"hosts": b"gpu01 slots=8\ngpu02 slots=8\n"}))
     with pytest.raises(InputError, match=r"job.zip/hosts: is no NCCL log: it looks like a hostfile") as caught:
         read(path)
     assert caught.value.hint == f"topodiag place audit {path} --tp 8 reads it"
 
 
 def test_hostile_archives_stay_refused(tmp_path: Path) -> None:
-    path = tmp_path / "job.tar"
-    path.write_bytes(tarred({"../0.log": rank_log(0)}))
+    path = filed(tmp_path, "job.tar", tarred({"../0.log": rank_log(0)}))
     with pytest.raises(InputError, match="lies outside the archive"):
         read(path)
     link = tarfile.TarInfo("1.log")

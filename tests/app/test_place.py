@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.files import filed
 from tests.tables import examples, parts
 from topodiag.app.case.placement import PlaceOptions, open_cluster, open_placement
 from topodiag.app.judge.placing import solve_placement
@@ -98,16 +99,14 @@ def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None
         }
         for n in range(2)
     ]
-    place = tmp_path / "nodes.json"
-    place.write_text(json.dumps({"kind": "List", "items": nodes}))
+    place = filed(tmp_path, "nodes.json", json.dumps({"kind": "List", "items": nodes}))
     cluster = open_cluster(PlaceOptions(topology=str(place)))
     assert "p5" in cluster.system.lower()
     assert not any("--system" in note for note in cluster.notes)
 
 
 def test_free_and_excluded_gpus_are_what_is_left(tmp_path: Path) -> None:
-    free = tmp_path / "free"
-    free.write_text("node[001-003] 0-3\n")
+    free = filed(tmp_path, "free", "node[001-003] 0-3\n")
     cluster = open_cluster(PlaceOptions(nodes=4, free=str(free), exclude=("node002", "node003:0")))
     assert cluster.usable.sum(axis=1).tolist() == [4, 0, 3, 0]
 
@@ -116,8 +115,7 @@ def test_free_and_excluded_gpus_are_what_is_left(tmp_path: Path) -> None:
 
 
 def test_hosts_of_a_layout_are_the_nodes_where_nothing_else_names_them(tmp_path: Path) -> None:
-    place = tmp_path / "hosts"
-    place.write_text("gpu7 slots=8\ngpu3 slots=8\n")
+    place = filed(tmp_path, "hosts", "gpu7 slots=8\ngpu3 slots=8\n")
     opened = open_placement(PlaceOptions(system="dgx-h100", hostfile=str(place)))
     assert opened.cluster.names == ("gpu7", "gpu3")
     assert opened.assignment.slot.tolist() == list(range(16))
@@ -135,8 +133,7 @@ def test_what_makes_no_layout_is_one_clear_line(options: PlaceOptions, says: str
 
 
 def test_a_host_that_the_cluster_lacks_is_one_clear_line(tmp_path: Path) -> None:
-    place = tmp_path / "hosts"
-    place.write_text("gpu7:8\n")
+    place = filed(tmp_path, "hosts", "gpu7:8\n")
     assert "host 'gpu7' is not in the cluster" in refused(PlaceOptions(nodes=2, hostfile=str(place)))
 
 
@@ -155,8 +152,7 @@ def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
 
 
 def test_nodes_of_a_hostfile_have_the_gpus_that_it_gives_where_nobody_says_more(tmp_path: Path) -> None:
-    place = tmp_path / "hosts"
-    place.write_text("gpu7 slots=4\ngpu3 slots=2\n")
+    place = filed(tmp_path, "hosts", "gpu7 slots=4\ngpu3 slots=2\n")
     cluster = open_placement(PlaceOptions(hostfile=str(place))).cluster
     assert cluster.usable.tolist() == [[True] * 4, [True, True, False, False]]
     assert any("GPUs at hand are those of the ranks" in note for note in cluster.notes)

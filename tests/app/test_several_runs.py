@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.evidence.network.test_pair_runs import TEST
+from tests.files import filed
 from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.app.bench import bench
@@ -57,8 +58,7 @@ BROADCAST = run("broadcast_perf", 355.0, 1.0, "none", 0)
 def test_runs_of_one_file_are_told_apart_and_judged_alike(
     tmp_path: Path, text: str, verdicts: list[str], state: str
 ) -> None:
-    path = tmp_path / "runs.txt"
-    path.write_text(text)
+    path = filed(tmp_path, "runs.txt", text)
     result, joined = bench([str(path)]), diagnose(str(path))
     assert [benchmark.verdict for benchmark in result.benchmarks] == verdicts
     assert [benchmark.verdict for benchmark in joined.benchmarks] == verdicts
@@ -67,8 +67,7 @@ def test_runs_of_one_file_are_told_apart_and_judged_alike(
 
 
 def test_a_broadcast_at_line_rate_rules_out_what_would_halve_the_rate(tmp_path: Path) -> None:
-    path = tmp_path / "runs.txt"
-    path.write_text(run("all_reduce_perf", 180.0, 1.875, "sum") + BROADCAST)
+    path = filed(tmp_path, "runs.txt", run("all_reduce_perf", 180.0, 1.875, "sum") + BROADCAST)
     slow = bench([str(path)], options=BenchOptions(system="dgx-h100")).benchmarks[0]
     assert slow.verdict == "low"
     assert any("broadcast on the same nodes" in str(reason) for reason in slow.ruled_out)
@@ -85,8 +84,7 @@ RETRY = (
 
 
 def test_a_run_that_reached_something_stands_before_one_without_a_row(tmp_path: Path) -> None:
-    path = tmp_path / "runs.txt"
-    path.write_text(EMPTY + run("all_reduce_perf", 180.0, 1.875, "sum"))
+    path = filed(tmp_path, "runs.txt", EMPTY + run("all_reduce_perf", 180.0, 1.875, "sum"))
     verdict = diagnose(str(path)).verdict
     assert "reaches" in verdict.headline
 
@@ -95,15 +93,13 @@ def test_a_run_that_reached_something_stands_before_one_without_a_row(tmp_path: 
 def test_a_run_without_a_row_failed_where_an_error_of_the_network_ended_it(
     tmp_path: Path, end: str, state: str
 ) -> None:
-    path = tmp_path / "run.txt"
-    path.write_text(EMPTY + end)
+    path = filed(tmp_path, "run.txt", EMPTY + end)
     verdict = diagnose(str(path)).verdict
     assert verdict.state.value == state
 
 
 def test_a_table_of_nccl_tests_1_without_a_row_is_as_unknown_to_diagnose_as_to_bench(tmp_path: Path) -> None:
-    path = tmp_path / "run.txt"
-    path.write_text(EMPTY)
+    path = filed(tmp_path, "run.txt", EMPTY)
     [benchmark], joined = bench([str(path)]).benchmarks, diagnose(str(path))
     assert (benchmark.verdict, benchmark.why) == ("unknown", "no row has a bandwidth")
     assert [(benchmark.verdict, benchmark.why) for benchmark in joined.benchmarks] == [
