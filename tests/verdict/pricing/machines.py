@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from tests.nccl.small_trees import GEN5, cpu, element, nvlink, pci
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Finding, Severity, Where
@@ -18,18 +19,12 @@ PRODUCT = "NVIDIA H100 80GB HBM3"
 SIZE = 16 << 30
 
 
-def _pci(bus: str, *children: Element, kind: str = "0x060400") -> Element:
-    attributes = (("busid", bus), ("class", kind), ("link_speed", "32.0 GT/s PCIe"), ("link_width", "16"))
-    return Element("pci", attributes, children)
-
-
 def _branch(dev: int) -> Element:
-    link = Element("nvlink", (("target", "fffffff:ffff:ff"), ("count", "18"), ("tclass", "0x068000")))
-    gpu = Element("gpu", (("dev", str(dev)), ("sm", "90"), ("rank", str(dev)), ("gdr", "1")), (link,))
-    values = {"name": f"mlx5_{dev}", "dev": dev, "latency": 0, "speed": 400000, "port": 1, "guid": hex(dev + 1)}
-    net = Element("net", tuple((k, str(v)) for k, v in {**values, "maxconn": 131072, "gdr": 1}.items()))
-    nic = _pci(f"0000:{dev + 0x50:02x}:00.0", Element("nic", (), (net,)), kind="0x020700")
-    return _pci(f"0000:{dev + 0x10:02x}:00.0", nic, _pci(bus_of(dev), gpu, kind="0x030200"))
+    card = element("gpu", nvlink("fffffff:ffff:ff", 18), dev=dev, sm=90, rank=dev, gdr=1)
+    port = {"name": f"mlx5_{dev}", "dev": dev, "latency": 0, "speed": 400000, "port": 1, "guid": hex(dev + 1)}
+    net = element("net", **port, maxconn=131072, gdr=1)
+    nic = pci(f"{dev + 0x50:02x}", element("nic", net), speed=GEN5, class_="0x020700")
+    return pci(f"{dev + 0x10:02x}", nic, pci(f"{dev + 0x30:02x}", card, speed=GEN5, class_="0x030200"), speed=GEN5)
 
 
 def bus_of(dev: int) -> str:
@@ -38,12 +33,8 @@ def bus_of(dev: int) -> str:
 
 def tree(*changes: Change) -> Element:
     """The node as built, with these changes."""
-    cpu = (("arch", "x86_64"), ("vendor", "GenuineIntel"), ("familyid", "6"), ("modelid", "143"))
-    halves = [
-        Element("cpu", (("numaid", str(numa)), *cpu), tuple(_branch(dev) for dev in range(numa * 4, numa * 4 + 4)))
-        for numa in range(2)
-    ]
-    return apply(Element("system", (("version", "1"),), tuple(halves)), changes).tree
+    halves = (cpu(numa, *map(_branch, range(numa * 4, numa * 4 + 4))) for numa in range(2))
+    return apply(element("system", *halves, version=1), changes).tree
 
 
 def node(host: str, *changes: Change) -> Node:
