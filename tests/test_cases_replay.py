@@ -8,9 +8,11 @@ import pytest
 
 from fixtures.generate.cases import CaseError, materialise, standing
 from tests.shown import ROOT
-from topodiag.app.scan import scan
 from topodiag.checks import registry
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.run import run
+from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.reader import read_node
 
 FILES = sorted((ROOT / "fixtures" / "checks").glob("*/cases.json"))
 CASES = [
@@ -30,11 +32,10 @@ def test_the_check_answers_as_the_situation_was_made(check: str, case: dict[str,
     with standing(case, bases) as node:
         items = json.loads((node / "manifest.json").read_text(encoding="utf-8"))["items"]
         assert all((node / item["file"]).is_file() for item in items if item["status"] == "ok")
-        result = scan([str(node)])
-    answers = {outcome.check: (outcome.status.value, outcome.why) for outcome in result.outcomes}
-    status, why = answers[check]
+        read = read_node(open_evidence(str(node))).node
+    outcome = run(registry.Subject.NODE, [read], (check,))[-1]
     assert case["why"]
-    assert status == case["expect"], f"{case['why']}; the check says: {why}"
+    assert outcome.status.value == case["expect"], f"{case['why']}; the check says: {outcome.why}"
 
 
 def test_each_check_of_nodes_has_its_cases() -> None:
