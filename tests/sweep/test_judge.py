@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.sweep_fabric import Noise, fabric_of, false_alarms, found, measure, plant, sweep
+from tests.depth import some_of
 from tests.tables import examples
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Part, Standing, State, SweepPlan, SweepResult
@@ -21,7 +22,7 @@ STILL = Noise(0.01, 0.0)
 FABRIC = fabric_of()
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", some_of(range(50), "planted"))
 def test_a_nic_a_cable_a_leaf_and_a_slow_gpu_of_64_nodes_are_found_in_three_rounds(seed):
     faults = plant(FABRIC, Random(seed))
     measurement = sweep(FABRIC, faults, seed)
@@ -30,7 +31,7 @@ def test_a_nic_a_cable_a_leaf_and_a_slow_gpu_of_64_nodes_are_found_in_three_roun
     assert false_alarms(measurement.judgement, faults) == 0
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", some_of(range(50), "healthy"))
 def test_a_healthy_fabric_with_runs_that_are_slow_by_chance_has_no_fault(seed):
     assert sweep(FABRIC, {}, seed, Noise(0.03, 0.02)).judgement.confirmed == ()
 
@@ -202,7 +203,7 @@ def test_rails_between_two_racks_are_compared_with_one_another():
     assert len(found_one.rounds) == 3  # nothing else is there to measure it with
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", some_of(range(20), "two racks", 2))
 def test_a_fault_in_one_of_two_racks_is_found_and_what_joins_the_racks_is_not_accused(seed):
     planted = plant(TWO_RACKS, Random(seed))
     part = sorted(planted)[seed % 4]  # all four would slow most runs of 16 nodes

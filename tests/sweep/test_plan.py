@@ -232,23 +232,16 @@ def test_what_is_no_node_set_is_refused_or_empty(text):
     assert found == ()
 
 
-def test_racks_come_from_csv_with_node_sets_and_a_heading():
-    data = b'node,rack\nn[1-2],r1\n# spare\n"n3,n4",r2\nn[5,7],r3\n'
-    assert read_racks(data, "racks.csv") == {"n1": "r1", "n2": "r1", "n3": "r2", "n4": "r2", "n5": "r3", "n7": "r3"}
+@examples("data", "name", "racks")
+def test_racks_come_from(data: bytes, name: str, racks: dict[str, str]):
+    assert read_racks(data, name) == racks
 
 
-def test_racks_come_from_slurms_topology_conf():
-    data = (
-        b"SwitchName=leaf1 Nodes=n[1-2]\nSwitchName=leaf2 Nodes=n3,n4 LinkSpeed=9\nSwitchName=top Switches=leaf[1-2]\n"
-    )
-    assert read_racks(data, "topology.conf") == {"n1": "leaf1", "n2": "leaf1", "n3": "leaf2", "n4": "leaf2"}
+RACKLESS = {b"n1,r1\nn1,r2\n": ":2: n1 is in r1 and in r2", b"n1\n": ":1: 'n1' is not NODE,RACK", b"": "names no rack",
+            b"n[1-99999999],r1": "more than", b"\xff\xfe\n": "is not NODE,RACK"}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [(b"n1,r1\nn1,r2\n", ":2: n1 is in r1 and in r2"), (b"n1\n", ":1: 'n1' is not NODE,RACK"), (b"", "names no rack"),
-     (b"n[1-99999999],r1", "more than"), (b"\xff\xfe\n", "is not NODE,RACK")],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "words"), RACKLESS.items())
 def test_a_rack_file_that_contradicts_itself_or_is_none_is_refused_with_its_line(data, words):
     with pytest.raises(InputError, match=words):
         read_racks(data, "racks.csv")
@@ -287,8 +280,6 @@ def test_variables_that_load_code_are_refused() -> None:
 
 @examples("launch")
 def test_a_plan_that_starts_anything_else_is_not_run(launch: Launch, tmp_path: Path) -> None:
-    from dataclasses import replace  # noqa: PLC0415
-
     sweep = replace(first_round(Fabric(("a", "b"), 8, 8), ("pairs",)), launch=launch)
     path = filed(tmp_path, "plan.json", json.dumps(plan_json(sweep)))
     with pytest.raises(InputError, match="is no plan that can be run"):

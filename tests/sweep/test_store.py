@@ -27,14 +27,8 @@ def stored(folder: Path, *lines: str) -> list[str]:
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert stored(tmp_path, json.dumps(GOOD)) == ["r1"]
     (result,) = read_store(str(tmp_path)).results
-    assert (result.state, result.gbs, result.size, result.seconds, result.exit, result.attempt) == (
-        State.OK,
-        40.5,
-        1024,
-        3.0,
-        0,
-        2,
-    )
+    shown = (result.state, result.gbs, result.size, result.seconds, result.exit, result.attempt)
+    assert shown == (State.OK, 40.5, 1024, 3.0, 0, 2)
 
 
 @pytest.mark.parametrize("name", ["seconds", "gbs", "size", "round", "attempt"])
