@@ -50,22 +50,18 @@ def run(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str
 
 
 def test_slurm_jobs_read_the_same_as_this_machine_and_are_given_back(tmp_path: Path) -> None:
+    """Another cluster at dask's usual port is nothing to tell, of workers on this machine neither."""
     asked = (str(LOGS), "--format", "json", "--fail-on", "never")
-    done = run(tmp_path, *asked, "--dask", "slurm", "--workers", "2")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == json.loads(run(tmp_path, *asked, "--workers", "1").stdout)
-    assert (tmp_path / "calls").read_text() == "scale 2 None None\n"
-    assert (tmp_path / "calls.closed").exists()
-
-
-def test_another_cluster_at_dask_s_usual_port_is_nothing_to_tell(tmp_path: Path) -> None:
     with socket.socket() as taken:
         with contextlib.suppress(OSError):  # somebody else has it: as good
             taken.bind(("", 8787))
             taken.listen()
-        for where in ("slurm", "local"):
-            done = run(tmp_path, str(LOGS), "--dask", where, "--workers", "1", "--fail-on", "never")
-            assert (done.returncode, done.stderr) == (0, "")
+        there, here = (run(tmp_path, *asked, "--dask", where, "--workers", "2") for where in ("slurm", "local"))
+    assert [(done.returncode, done.stderr) for done in (there, here)] == [(0, "")] * 2
+    assert json.loads(there.stdout) == json.loads(here.stdout)
+    assert json.loads(there.stdout) == json.loads(run(tmp_path, *asked, "--workers", "1").stdout)
+    assert (tmp_path / "calls").read_text() == "scale 2 None None\n"
+    assert (tmp_path / "calls.closed").exists()
 
 
 def test_without_a_number_four_jobs_are_asked_for(tmp_path: Path) -> None:

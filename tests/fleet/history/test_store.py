@@ -167,12 +167,8 @@ def test_a_node_keeps_failing_when_three_failures_were_new(tmp_path: Path) -> No
         *failures("good", [], [], []),
     )
     (node_failures,) = failing(rows_by_host(store, lambda _: True))
-    assert (node_failures.host, node_failures.times, node_failures.captures, node_failures.failures[0]) == (
-        "lemon",
-        3,
-        3,
-        ("NVL001 GPU3", 2),
-    )
+    shown = (node_failures.host, node_failures.times, node_failures.captures, node_failures.failures[0])
+    assert shown == ("lemon", 3, 3, ("NVL001 GPU3", 2))
 
 
 def watched(host: str, *spells: Spell) -> WatchLog:
