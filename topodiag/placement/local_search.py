@@ -15,10 +15,7 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.placement.price import Floats, price_placement, rows_of, span_time_us, spans_of
-from topodiag.placement.small_search import STARTS, search
 
-SMALL = 16
-"""Ranks up to which all exchanges are tried, from several starts (placement/small_search.py)."""
 TRIES_PER_RANK = 8
 MOST_TRIES = 4_000
 MEAN = 0.3
@@ -96,28 +93,18 @@ def improve(
     demands: Sequence[Demand],
     start: Assignment,
     *,
-    others: Sequence[Assignment] = (),
     seed: int = 0,
     tries: int | None = None,
     enough_us: float = 0.0,
 ) -> Assignment:
-    """The best assignment found from `start`, or for a job of few ranks from any of the others; `start` where its step
+    """The best of the assignments that so many moves (None: by size) lead through from `start`; `start` where its step
     takes no longer than `enough_us`, the bound."""
     if not demands or price_placement(cluster, demands, start).step_us <= enough_us * (1 + 1e-9):
         return start
-    if start.ranks > SMALL:
-        generator = np.random.default_rng(seed)
-        limit = min(TRIES_PER_RANK * start.ranks, MOST_TRIES) if tries is None else tries
-        return _wander(cluster, demands, start, generator, limit)
-    return search(cluster, demands, (start, *others), seed=seed, starts=STARTS if tries is None else tries)
-
-
-def _wander(
-    cluster: Cluster, demands: Sequence[Demand], start: Assignment, generator: np.random.Generator, tries: int
-) -> Assignment:
-    """The best of the assignments that so many moves lead through."""
+    if tries is None:
+        tries = min(TRIES_PER_RANK * start.ranks, MOST_TRIES)
     state = _RunningPrice(cluster, demands, start.slot)
-    moves = _Moves(state, generator)
+    moves = _Moves(state, np.random.default_rng(seed))
     best, mean = state.value()
     value, best = best + MEAN * mean, best + _MEAN * mean
     kept = start.slot.copy()

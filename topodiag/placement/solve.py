@@ -27,7 +27,7 @@ from topodiag.placement.seats import check_room
 from topodiag.words.units import fold_hosts, fold_labels
 
 OTHERS = 12
-"""Layings from which the search of a small job starts too."""
+"""Further layings of a small job that are turned to their rails."""
 _ALIKE = 1e-9
 """Share by which the times of two maps differ that are the same."""
 
@@ -87,7 +87,7 @@ def solve(
     if at_most is not None:
         starts.insert(0, at_most)
     first = min(starts, key=lambda start: _step_us(cluster, demands, start))
-    assignment = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
+    assignment = improve(cluster, real, first, seed=seed, tries=tries, enough_us=bound)
     best = min((by_rail(assignment), assignment), key=lambda assignment: _step_us(cluster, demands, assignment))
     if _step_us(cluster, demands, best) >= _step_us(cluster, demands, first) * (1 - _ALIKE):
         # Moves that gain nothing only jumble the order of nodes, and rings then go back and forth between leaves.
