@@ -93,7 +93,6 @@ def shape_of(name: str, job: Job, comm: Communicator) -> CommShape:
         nvls_channels=max(comm.channels.nvls, 0),
         nvs=any(d.kind == "NVS" for system in comm.systems.values() for d in system.devices.values()),
         max_tree_pattern=max(graph.pattern for graph in by_id[1]),
-        cuda=0,
     )
 
 

@@ -100,5 +100,4 @@ def shapes(draw: st.DrawFn) -> CommShape:
         max_tree_pattern=tree,
         collnet=collnet,
         nvls_heads=draw(st.integers(0, 8)),
-        cuda=draw(st.sampled_from((0, 11080, 12040))),
     )

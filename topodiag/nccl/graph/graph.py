@@ -229,8 +229,6 @@ class CommShape:
     max_tree_pattern: int = TREE
     collnet: bool = False
     nvls_heads: int = 0
-    cuda: int = 0
-    """CUDA driver version as 1000*major + 10*minor, 0 when not known."""
     min_net_gbs: float = 0.0
     """The least bandwidth of a GPU's way to one of its NICs, of all ranks (`minNetBw`); 0 without NICs."""
 

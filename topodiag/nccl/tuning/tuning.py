@@ -19,9 +19,6 @@ from topodiag.nccl.tuning.tuning_lists import Allowed, allowed
 from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps
 from topodiag.nccl.tuning.tuning_terms import applies, bandwidth, considered, latency
 
-_BUGGY_CUDA = 11080
-"""CUDA 11.8, whose LL128 AllReduce ring of two ranks hangs on Hopper."""
-
 _LL128_GPUS = ByVersion({18: (70, 80, 90), 25: (70, 80, 90, 100, 120)})
 """Compute capabilities with LL128 by default, before LL128_FROM_VOLTA."""
 
@@ -139,12 +136,7 @@ def _ll128_off(model: Model, cell: Cell) -> str:
         known = shape.min_sm >= 70
     else:
         known = shape.min_sm in _LL128_GPUS[model.minor]
-    if not known:
-        return f"LL128 is not on by default for compute capability {shape.min_sm / 10:g}"
-    ring = (cell.collective, cell.algorithm, model.n) == (Collective.ALL_REDUCE, Algorithm.RING, 2)
-    if shape.min_sm == 90 and shape.cuda == _BUGGY_CUDA and ring:
-        return "LL128 is off for two Hopper GPUs under CUDA 11.8"
-    return ""
+    return "" if known else f"LL128 is not on by default for compute capability {shape.min_sm / 10:g}"
 
 
 def _name(model: Model, number: int) -> str:
