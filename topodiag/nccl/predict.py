@@ -22,7 +22,7 @@ from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.prediction import PredictedGraph, Prediction, VirtualNic
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.rccl.decide import predict_rccl
-from topodiag.nccl.search.described import describe, rounded
+from topodiag.nccl.search.searched import describe, rounded
 from topodiag.nccl.settings import Settings, not_followed, read_settings
 from topodiag.nccl.topo.detect import tree_of
 from topodiag.nccl.topo.numbered import numbered

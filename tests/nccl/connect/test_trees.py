@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from tests.nccl.printed import channel_line, trees_text
 from topodiag.nccl.connect.fuse import NodeOrders
-from topodiag.nccl.connect.rings import connect_rings
-from topodiag.nccl.connect.trees import Branch, TreePlace, btree, connect_trees, double_tree
+from topodiag.nccl.connect.trees import Branch, TreePlace, btree, connect_rings, connect_trees, double_tree
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
 
 

@@ -24,8 +24,8 @@ from topodiag.nccl.search import search
 from topodiag.nccl.search.attempt import attempt
 from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.ceiling import Ceiling
-from topodiag.nccl.search.described import describe
 from topodiag.nccl.search.search import search_graphs
+from topodiag.nccl.search.searched import describe
 from topodiag.nccl.search.trial import ladder
 from topodiag.nccl.settings import read_settings
 from topodiag.nccl.topo.detect import tree_of

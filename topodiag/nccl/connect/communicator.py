@@ -28,8 +28,7 @@ from topodiag.nccl.connect.channels import (
     runtime_channels,
 )
 from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
-from topodiag.nccl.connect.rings import connect_rings
-from topodiag.nccl.connect.trees import TreePlace, connect_trees
+from topodiag.nccl.connect.trees import TreePlace, connect_rings, connect_trees
 from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
 from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, SearchGraph
 from topodiag.nccl.numbers import bus_id
@@ -108,12 +107,11 @@ def communicator(
     minor: int,
     settings: Settings,
     cliques: Sequence[int] | None = None,
-    cuda: int = 0,
     own: Sequence[Settings] | None = None,
 ) -> Communicator:
     """Set up a communicator. `trees` by host, `members` one for every rank from 0; `cliques[host]` equal for hosts in
-    one NVLink domain that spans hosts (MNNVL), None when there is none. `cuda` as 1000 * major + 10 * minor. `own` are
-    the settings with which each host searches, where they are not those of all.
+    one NVLink domain that spans hosts (MNNVL), None when there is none. `own` are the settings with which each host
+    searches, where they are not those of all.
 
     Raises RejectedError with NCCL's words where it would not start.
     """
@@ -139,11 +137,11 @@ def communicator(
         pairs += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
     if has(minor, Feature.NET_COUNTS_MATCH):
         _same_nets(pairs, settings)
-    return _communicator(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
+    return _communicator(pairs, minor=minor, settings=settings, many_hosts=len(groups) > 1)
 
 
 def communicator_of_files(
-    tree: Element, *, nodes: int, minor: int, settings: Settings, cuda: int = 0, whole: bool = False
+    tree: Element, *, nodes: int, minor: int, settings: Settings, whole: bool = False
 ) -> Communicator:
     """A communicator of all GPUs of `nodes` equal hosts, rank i on GPU i of the first; the hosts are one NVLink domain
     where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. `whole`: the file is read in one piece, which gives the
@@ -154,12 +152,12 @@ def communicator_of_files(
         hosts = tuple((tree, _shifted(ranks, host * gpus)) for host in range(nodes))
         joined = searched_domains(hosts, gpus * nodes, minor=minor, others=False, settings=settings)
         pairs = [(domain.local, domain) for domain in joined]
-        return _communicator(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
+        return _communicator(pairs, minor=minor, settings=settings, many_hosts=False)
     domains = searched_domains(((tree, ranks),), gpus, minor=minor, others=nodes > 1, settings=settings)
     pairs = [
         (tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in domains
     ]
-    return _communicator(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
+    return _communicator(pairs, minor=minor, settings=settings, many_hosts=nodes > 1)
 
 
 def _shifted(ranks: HostRanks | None, first: int) -> HostRanks | None:
@@ -224,7 +222,7 @@ def _same_nets(pairs: Sequence[tuple[tuple[int, ...], Domain]], settings: Settin
 
 
 def _communicator(
-    pairs: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, cuda: int, many_hosts: bool
+    pairs: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, many_hosts: bool
 ) -> Communicator:
     if not pairs:
         raise RejectedError("no GPU of the communicator in the topology")
@@ -234,7 +232,7 @@ def _communicator(
         CommNode(tuple(renumbered[rank] for rank in ranks), domain, _counting(domain, settings, minor))
         for ranks, domain in sorted(pairs, key=lambda outlier: outlier[0][0])
     )
-    return _Setup(nodes, minor, settings, cuda, many_hosts).communicator()
+    return _Setup(nodes, minor, settings, many_hosts).communicator()
 
 
 def _counting(domain: Domain, settings: Settings, minor: int) -> dict[int, SearchGraph]:
@@ -249,7 +247,6 @@ class _Setup:
     nodes: tuple[CommNode, ...]
     minor: int
     settings: Settings
-    cuda: int
     many_hosts: bool
 
     @property
@@ -363,6 +360,5 @@ class _Setup:
             max_tree_pattern=max(node.graphs[TREE_ID].pattern for node in self.kinds),
             collnet=collnet,
             nvls_heads=heads,
-            cuda=self.cuda,
             min_net_gbs=self._least_net_bw() if has(self.minor, Feature.NVLS_TREE_CORRECTED_ON_ARM) else 0.0,
         )

@@ -1,7 +1,8 @@
-"""Trees over nodes: the double binary tree, and how it hangs together with the chain inside a node.
+"""Rings and trees over nodes: which rank follows which in every channel, and the double binary tree of nodes with the
+chain inside each.
 
-Rules of src/graph/trees.cc and src/graph/connect.cc (all known versions agree). Ranks are those of the
-communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse.NodeOrders`.
+Rules of src/graph/connect.cc (ncclTopoPostset, connectRings), src/graph/rings.cc and src/graph/trees.cc. Ranks are
+those of the communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse.NodeOrders`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.lazy import dataclass
+from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.connect.fuse import NodeOrders
 from topodiag.nccl.graph.graph import SPLIT_TREE, TREE
 
 NONE = -1
 _ARITY = 3
 """NCCL_MAX_TREE_ARITY (src/include/device.h): a rank has at most three children."""
+
+
+def swaps_channels(node: NodeOrders, index: int, nodes: int, channels: int, *, minor: int, cross_nic: int) -> bool:
+    """Whether a node takes channels 2k and 2k+1 in exchanged order, so that a ring that crosses NICs comes back on the
+    rail it left on. `cross_nic` is the ring's value that all ranks agreed on.
+    """
+    if index % 2 == 0 or channels % 2 or not has(minor, Feature.NODES_SWAP_CHANNELS):
+        return False
+    if has(minor, Feature.SWAP_BY_OWN_CROSS_NIC):
+        return node.ring_cross_nic == 2
+    if has(minor, Feature.SWAP_BY_CROSS_NIC_2):
+        return cross_nic == 2
+    return cross_nic != 0 and (has(minor, Feature.ODD_NODES_SWAP_TOO) or nodes % 2 == 0)
+
+
+def connect_rings(
+    nodes: Sequence[NodeOrders], channels: int, *, minor: int, cross_nic: int
+) -> tuple[tuple[int, ...], ...]:
+    """Every search channel's ring as ranks in order, beginning at rank 0. A node is entered at the first rank of its
+    order and left at the last; nodes follow each other by their number."""
+    swapped = [
+        swaps_channels(node, index, len(nodes), channels, minor=minor, cross_nic=cross_nic)
+        for index, node in enumerate(nodes)
+    ]
+    rings: list[tuple[int, ...]] = []
+    for channel in range(channels):
+        ring = [rank for node, swap in zip(nodes, swapped, strict=True) for rank in node.rings[channel ^ int(swap)]]
+        start = ring.index(0) if 0 in ring else 0
+        rings.append((*ring[start:], *ring[:start]))
+    return tuple(rings)
 
 
 @dataclass(frozen=True, slots=True)

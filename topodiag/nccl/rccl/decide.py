@@ -24,8 +24,8 @@ from topodiag.nccl.numbers import power_of_two, single
 from topodiag.nccl.prediction import Channels, PredictedGraph, Prediction
 from topodiag.nccl.rccl.match import Match, counts_as_rome, match
 from topodiag.nccl.rccl.models import orders_of
-from topodiag.nccl.search.described import describe, rounded
 from topodiag.nccl.search.search import Search, deep
+from topodiag.nccl.search.searched import describe, rounded
 from topodiag.nccl.settings import Settings, read_settings
 
 VERSION = "2.21.5"
