@@ -170,10 +170,13 @@ def _read(
     count = workers or cpus()
     streamed = source.pieces(chunk) if source is not None else iter(())
     early: list[TextPiece] = []
-    if source is not None and count > 1:
-        early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
-    much = _can_be_shared(tasks) and (workers is not None or plan.size >= LITTLE_BYTES)
-    if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
+    held = 0
+    while count > 1 and held < LITTLE_BYTES and (piece := next(streamed, None)):  # a short stream is not worth a pool
+        early.append(piece)
+        held += len(piece.data)
+    can_be_shared = len(tasks) > 1 or any(span.coding for task in tasks for span in task)
+    much = can_be_shared and (workers is not None or plan.size >= LITTLE_BYTES)
+    if count > 1 and (much or held >= LITTLE_BYTES):
         from topodiag.fleet.pool import run_pool  # noqa: PLC0415 - processes, of which a short log needs none
 
         text = chain(early, streamed) if source is not None else None
@@ -184,10 +187,6 @@ def _read(
         reading = source.reading
         tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
     return _normal(tree, min(count, cpus()))
-
-
-def _can_be_shared(tasks: Sequence[Task]) -> bool:
-    return len(tasks) > 1 or any(span.coding for task in tasks for span in task)
 
 
 def _read_here(
@@ -246,16 +245,6 @@ def _store(several: Sequence[Facts]) -> Store | None:
     """Where what becomes of them waits on disk, if it is much."""
     much = any(facts.maps for facts in several) or sum(facts.nbytes for facts in several) > MOST_BYTES
     return Store() if much else None
-
-
-def _first(streamed: Iterator[TextPiece], size: int) -> list[TextPiece]:
-    taken: list[TextPiece] = []
-    while sum(len(piece.data) for piece in taken) < size:
-        piece = next(streamed, None)
-        if piece is None:
-            break
-        taken.append(piece)
-    return taken
 
 
 def _open_stdin(intake: Intake) -> _Stdin:
@@ -324,10 +313,8 @@ def _copies(files: Sequence[SourceFile]) -> dict[int, int]:
 
 
 def _copy_note(file: SourceFile, files: Sequence[SourceFile], original: int | None) -> str:
-    if original is None:
-        return file.note
-    note = f"left out: same content as {files[original].path}"
-    return f"{file.note}; {note}" if file.note else note
+    copy = "" if original is None else f"left out: same content as {files[original].path}"
+    return "; ".join(filter(None, (file.note, copy)))
 
 
 def _inputs(

@@ -11,7 +11,6 @@ from topodiag.checks.shared.prices import missing_nvlinks, narrow_link, slow_nvl
 from topodiag.fleet.digest import Digest
 from topodiag.fleet.facts import BANDWIDTH
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
-from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 from topodiag.words.units import read_number
@@ -70,9 +69,10 @@ class _NodeFacts:
         known = [read_number(self.values.get(("pci", part, key), "")) for key in _RATED]
         return min((gen for gen in known if gen is not None), default=None)
 
-    def spec(self, part: str) -> GpuSpec | None:
-        name = self.values.get(("gpu", part, "name"))
-        return gpu_by_name(name) if name else None
+    def nvlink_gbs(self, part: str) -> float:
+        """What NCCL reckons for an NVLink of a GPU; 0 where the product is not known or has none."""
+        spec = gpu_by_name(self.values.get(("gpu", part, "name"), ""))
+        return spec.nvlink_nccl_gbs if spec is not None else 0.0
 
 
 def _width(node_facts: _NodeFacts, part: str, now: float, full: float) -> float | None:
@@ -102,8 +102,8 @@ def _gbs(gen: float | None, width: float | None) -> float | None:
 
 
 def _nvlinks(node_facts: _NodeFacts, part: str, up: int, want: int) -> float | None:
-    spec = node_facts.spec(part)
-    return missing_nvlinks(up, want, spec.nvlink_nccl_gbs) if spec is not None and spec.nvlink_nccl_gbs else None
+    gbs = node_facts.nvlink_gbs(part)
+    return missing_nvlinks(up, want, gbs) if gbs else None
 
 
 def _up(links: str) -> int | None:
@@ -113,10 +113,8 @@ def _up(links: str) -> int | None:
 
 
 def _line_rate(node_facts: _NodeFacts, part: str, rate: float, want: float) -> float | None:
-    spec, up = node_facts.spec(part), _up(node_facts.values.get(("nvlink", part, "links"), ""))
-    if spec is None or not spec.nvlink_nccl_gbs or not up or not want:
-        return None
-    return slow_nvlinks(rate, want, up, spec.nvlink_nccl_gbs)
+    gbs, up = node_facts.nvlink_gbs(part), _up(node_facts.values.get(("nvlink", part, "links"), ""))
+    return slow_nvlinks(rate, want, up, gbs) if gbs and up and want else None
 
 
 def _cards(node_facts: _NodeFacts, part: str, have: float, want: float) -> float | None:
@@ -139,12 +137,8 @@ def _path(node_facts: _NodeFacts, part: str, now: float, want: float) -> float |
 
 
 _RULES: Mapping[tuple[str, str], tuple[Callable[[str], Any], Callable[[_NodeFacts, str, Any, Any], float | None]]] = {
-    ("pci", "width"): (read_number, _width),
-    ("pci", "highest width"): (read_number, _width),
-    ("pci", "slot's highest width"): (read_number, _width),
-    ("pci", "generation"): (read_number, _generation),
-    ("pci", "highest generation"): (read_number, _generation),
-    ("pci", "slot's highest generation"): (read_number, _generation),
+    **{("pci", key): (read_number, _width) for key in ("width", "highest width", "slot's highest width")},
+    **{("pci", key): (read_number, _generation) for key in ("generation", *_RATED)},
     ("nvlink", "links"): (_up, _nvlinks),
     ("nvlink", "line rate"): (read_number, _line_rate),
     ("nic", "compute network cards"): (read_number, _cards),
