@@ -14,9 +14,8 @@ from dataclasses import replace
 from math import exp, fsum, isfinite, log, prod
 
 from topodiag.expect.calibration import Factor
-from topodiag.expect.cause import Cause
 from topodiag.expect.expect import Expected
-from topodiag.expect.hypothesis_causes import SOCKET_GBS, causes_of, wire_causes
+from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.other_runs import Judged, refuted
 from topodiag.expect.rates import Rates
 from topodiag.expect.settings import is_costly

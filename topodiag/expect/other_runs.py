@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from topodiag.expect.cause import Cause
 from topodiag.expect.expect import Expected
+from topodiag.expect.hypothesis_causes import Cause
 from topodiag.expect.verdict import Verdict
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun

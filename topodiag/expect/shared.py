@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from topodiag.expect.rates import Rates, rates_of
 from topodiag.expect.setup import GivenSetup, NoSetupError, Setup, setup_of
-from topodiag.model.bench import BenchRun
+from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.node import Node
 
 _KEPT = 16
@@ -36,31 +36,22 @@ class IdentityKey(Generic[T]):
         return id(self.it)
 
 
-class _Asked:
-    """A run without what was measured, its machine, and what is said of both: equal where runs tell the same."""
-
-    def __init__(self, run: BenchRun, machine: Node | None, given: GivenSetup) -> None:
-        devices = tuple(replace(device, pid=0) for device in run.devices)
-        self.run = BenchRun("", (), devices, run.nranks, nccl=run.nccl, env=run.env)
-        self.machine, self.given = machine, given
-        items = {**given, "env": tuple((given.get("env") or {}).items())}
-        self._key = devices, run.nranks, run.nccl, tuple(run.env.items()), id(machine), frozenset(items.items())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and other._key == self._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-
 def shared_setup(run: BenchRun, machine: Node | None, given: GivenSetup) -> Setup:
     """setup_of, the same object for runs that tell the same. Raises NoSetupError."""
-    return _setup(_Asked(run, machine, given))
+    devices = tuple(replace(device, pid=0) for device in run.devices)
+    known = frozenset({**given, "env": tuple((given.get("env") or {}).items())}.items())
+    return _setup(devices, run.nranks, run.nccl, tuple(run.env.items()), IdentityKey(machine), known)
 
 
 @lru_cache(maxsize=_KEPT)
-def _setup(asked: _Asked) -> Setup:
-    return setup_of(asked.run, asked.machine, **asked.given)
+def _setup(  # noqa: PLR0917 - all that a set-up depends on
+    devices: tuple[BenchDevice, ...], nranks: int | None, nccl: str, env: tuple[tuple[str, str], ...],
+    machine: IdentityKey[Node | None], known: frozenset[tuple[str, Any]],
+) -> Setup:  # fmt: skip
+    """The set-up of a run without what was measured."""
+    given = dict(known)
+    run = BenchRun("", (), devices, nranks, nccl=nccl, env=dict(env))
+    return setup_of(run, machine.it, **{**given, "env": dict(given["env"])})
 
 
 @lru_cache(maxsize=_KEPT)
