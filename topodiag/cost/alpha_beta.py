@@ -57,3 +57,14 @@ class Link:
     def times(self, count: float) -> Link:
         """So many parallel links as one: the latency of one, the bandwidth of all."""
         return Link(self.alpha_us, self.gbs * count, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One step of a derivation, as every model gives it: a number, and where it comes from. `unit` is a word of the
+    published result (`us`, `GB/s`, `bytes`, `messages`, `ranks`, ...), "" for a ratio."""
+
+    name: str
+    value: float
+    unit: str
+    formula: str

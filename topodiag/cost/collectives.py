@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import ceil, log2
 
-from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S
-from topodiag.cost.terms import Term
+from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S, Term
 from topodiag.lazy import dataclass
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")

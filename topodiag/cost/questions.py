@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.alpha_beta import Link, Term
 from topodiag.cost.collectives import NotModelledError, algbw_gbs, busbw_gbs
 from topodiag.cost.hierarchy import Regimes, Stage, Stages, leaders, regimes, total_us, two_level
 from topodiag.cost.spread import FastestWay, Spread, bound, price
-from topodiag.cost.terms import Term
 from topodiag.cost.tiers import LackingError, Machine, Tier
 from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError

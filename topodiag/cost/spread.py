@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from topodiag.cost.alpha_beta import Link, S
+from topodiag.cost.alpha_beta import Link, S, Term
 from topodiag.cost.collectives import (
     IN_NCCL,
     NVLS_EFFICIENCY,
@@ -19,7 +19,6 @@ from topodiag.cost.collectives import (
     terms,
 )
 from topodiag.cost.hierarchy import bound_us, total_us, two_level
-from topodiag.cost.terms import Term
 from topodiag.lazy import dataclass
 from topodiag.words.units import spell_us
 

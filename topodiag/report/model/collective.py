@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from topodiag.cost.alpha_beta import Term
 from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.questions import (
     AllReduceMethod,
@@ -19,7 +20,6 @@ from topodiag.cost.questions import (
     link_terms,
 )
 from topodiag.cost.spread import Spread, available, time_us
-from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.draw.scale import Mark, Series
 from topodiag.report.documents.from_model import Document, document_of, from_model
