@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -102,19 +103,17 @@ def run_plan(
     return Summary(sum(sweep.states.values()), len(plan.runs) - len(todo), dict(sweep.states), gave_up)
 
 
+@dataclass(slots=True)
 class _Sweep:
-    def __init__(
-        self,
-        plan: SweepPlan,
-        store: Store,
-        programs: Mapping[str, str],
-        on_result: Callable[[SweepResult, int, int], None] | None,
-        before: int,
-    ) -> None:
-        self.plan, self.store, self.programs, self.on_result = plan, store, programs, on_result
-        self.done = before
-        self.states: dict[State, int] = {}
-        self.whys: list[str] = []
+    """A plan under way: how many of its runs are done, earlier ones too, and what those of this call came to."""
+
+    plan: SweepPlan
+    store: Store
+    programs: Mapping[str, str]
+    on_result: Callable[[SweepResult, int, int], None] | None
+    done: int
+    states: dict[State, int] = field(default_factory=dict)
+    whys: list[str] = field(default_factory=list)
 
     async def all(self, runs: Sequence[SweepRun], parallel: int, keep_going: bool) -> str:
         """Wave by wave, at most `parallel` at a time. Why it gave up, or "". SIGTERM (a batch system's time limit) and
