@@ -38,7 +38,7 @@ def found() -> Part:
         f"node-a:41:52 [0] NCCL INFO Channel 00/0 : {rank}[0] -> {rank + 1}[1] via P2P/CUMEM/read\n"
         for rank in range(3000)
     )
-    return work.extract_piece(0, TextPiece(0, text.encode()))
+    return work.extract_pieces([work.Read(0, TextPiece(0, text.encode()))])
 
 
 def rows(part: Part) -> list[object]:

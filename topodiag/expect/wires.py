@@ -42,7 +42,6 @@ class Wires:
     confidence: Confidence = Confidence.LOW
     assumed: tuple[str, ...] = ()
     guessed: float = GUESSED_WIRES
-    sm: int = 0
 
     @property
     def node_gbs(self) -> float:

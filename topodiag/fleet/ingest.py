@@ -29,7 +29,18 @@ from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, give_back, in_memory, load, on_disk
 from topodiag.fleet.cores import cpus
 from topodiag.fleet.read_ahead import ReadAhead
-from topodiag.fleet.work import GONE, Digest, Measure, Part, Task, Tree, extract_piece, parts_of, told_by_applications
+from topodiag.fleet.work import (
+    GONE,
+    Digest,
+    Measure,
+    Part,
+    Read,
+    Task,
+    Tree,
+    extract_pieces,
+    parts_of,
+    told_by_applications,
+)
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -204,7 +215,7 @@ def _read_here(
         for part in parts_of(task, chunk, took):
             tree.add(part)
     for piece in streamed:
-        tree.add(extract_piece(0, piece))
+        tree.add(extract_pieces([Read(0, piece)]))
         took(len(piece.data))
 
 

@@ -290,10 +290,6 @@ class Digest:
         return self._state.hexdigest() if self._taken <= HASHED_BYTES else ""
 
 
-def extract_piece(file: int, piece: TextPiece) -> Part:
-    return extract_pieces([Read(file, piece)])
-
-
 def extract_pieces(read: Sequence[Read]) -> Part:
     """Facts of several pieces, in the order of their files and places, and a measure of each. They are brought to their
     normal form with those of other parts: to do so before as well costs as much again."""

@@ -28,6 +28,8 @@ from topodiag.words.units import fold_hosts, fold_labels
 
 OTHERS = 12
 """Further layings of a small job that are turned to their rails."""
+SMALL = 16
+"""Ranks up to which the local search starts from every laying: of so few ranks the cheapest one is often a dead end."""
 _ALIKE = 1e-9
 """Share by which the times of two maps differ that are the same."""
 
@@ -87,7 +89,9 @@ def solve(
     if at_most is not None:
         starts.insert(0, at_most)
     first = min(starts, key=lambda start: _step_us(cluster, demands, start))
-    assignment = improve(cluster, real, first, seed=seed, tries=tries, enough_us=bound)
+    more = others if world <= SMALL and _step_us(cluster, demands, first) > bound * (1 + _ALIKE) else ()
+    improved = [improve(cluster, real, start, seed=seed, tries=tries, enough_us=bound) for start in (first, *more)]
+    assignment = min(improved, key=lambda assignment: _step_us(cluster, demands, assignment))
     best = min((by_rail(assignment), assignment), key=lambda assignment: _step_us(cluster, demands, assignment))
     if _step_us(cluster, demands, best) >= _step_us(cluster, demands, first) * (1 - _ALIKE):
         # Moves that gain nothing only jumble the order of nodes, and rings then go back and forth between leaves.

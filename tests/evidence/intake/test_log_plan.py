@@ -17,7 +17,7 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.log_plan import MAX_SPANS, Plan, make_tasks, plan_of
 from topodiag.evidence.nccl_log.input import streams
 from topodiag.evidence.nccl_log.input.streams import MAX_LINE_BYTES, Reading, pieces, text_of
-from topodiag.fleet.work import _first_line, extract_piece
+from topodiag.fleet.work import Read, _first_line, extract_pieces
 from topodiag.model.errors import InputError
 
 RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
@@ -214,7 +214,7 @@ def test_a_huge_line_is_cut_at_the_same_places_for_any_size(size: int, monkeypat
     data = RECORD + b"x" * (2 * MAX_LINE_BYTES + 5) + b"\n" + RECORD + bar + b"\r" + RECORD + RECORD
     got = list(pieces(blocks(data, 1 << 16), size))
     assert b"".join(piece.data for piece in got) == data
-    assert sum(extract_piece(0, piece).measures[0].lines for piece in got) == data.count(b"\n")
+    assert sum(extract_pieces([Read(0, piece)]).measures[0].lines for piece in got) == data.count(b"\n")
     assert max(len(piece.data) for piece in got) <= size + 2 * MAX_LINE_BYTES
     cuts = [piece.base + len(piece.data) for piece in got if not piece.data.endswith(b"\n")]
     first = len(RECORD)

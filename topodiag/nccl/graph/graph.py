@@ -92,7 +92,6 @@ class Vertex:
     arch: int = 0
     vendor: int = 0
     model: int = 0
-    affinity: str = ""
     # PCI: vendor, device and subsystem; NET: vendor and device, 16 bits each
     device: int = 0
 

@@ -119,7 +119,6 @@ class _Builder:
         numa = branch.number("numaid")
         host = self.system_id(branch)
         cpu = self.create("CPU", (host << 56) + (numa & MASK))
-        cpu.affinity = branch.attributes.get("affinity", "")
         cpu.arch = looked_up(branch.required("arch"), ARCHES, 0)
         cpu.model = cpu.vendor = -1
         if cpu.arch == X86:
