@@ -8,6 +8,7 @@ from topodiag.emit.place_map import UnwritableMapError, check
 from topodiag.emit.rank_files import Written
 from topodiag.lazy import regex
 from topodiag.model.cluster import Ints, PlaceMap
+from topodiag.placement.price import by_family
 from topodiag.words.own_data import own_text
 
 _NAME = regex(r"[^A-Za-z0-9]+")
@@ -16,9 +17,7 @@ _NAME = regex(r"[^A-Za-z0-9]+")
 def members(number: Ints) -> list[list[int]]:
     """The ranks of each group, in ascending order."""
     inside = np.flatnonzero(number >= 0)
-    order = inside[np.argsort(number[inside], kind="stable")]
-    cuts = np.flatnonzero(np.diff(number[order])) + 1
-    return [part.tolist() for part in np.split(order, cuts)] if order.size else []
+    return [part.tolist() for part in by_family(inside, number)] if inside.size else []
 
 
 def new_group(place: PlaceMap) -> Written:

@@ -180,7 +180,7 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
         yield cause_of("one_port_slow", lambda s: one_of(s, _with(rate(f"{first}={half}"))(s)), rate=slow)
         yield cause_of("all_ports_slow", _halved_network, rate=slow)
         yield cause_of("one_direction", _halved_network)
-        yield cause_of("nic_link_narrow", lambda s: _narrow_nic(s, first))
+        yield cause_of("nic_link_narrow", _with(width(f"{first}={max(_lanes(setup.tree, first) // 2, 1)}")))
     yield _any_figure("fabric")
 
 
@@ -200,10 +200,6 @@ def _counts(nics: int) -> list[int]:
 def _halved_network(setup: Setup) -> Setup:
     speeds = zip(nets_of(setup.tree), net_speeds(setup.tree), strict=False)
     return _with(*(rate(f"{name}={int(speed / 2)}") for name, speed in speeds if speed >= 2))(setup)
-
-
-def _narrow_nic(setup: Setup, name: str) -> Setup:
-    return _with(width(f"{name}={max(_lanes(setup.tree, name) // 2, 1)}"))(setup)
 
 
 def _lanes(tree: Element, net: str) -> int:

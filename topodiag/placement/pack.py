@@ -199,7 +199,7 @@ def _arrange(cluster: Cluster, seats: Seats, families: Sequence[Ints]) -> Ints:
     node = seats.node
     regions = [node, *(level.group[node] for level in cluster.levels)]
     work = _Arranging(regions, families, np.full(len(families[0]), -1, np.int64))
-    split = seats.spanning()
+    split = np.asarray([len(parts) > 1 for parts in seats.parts], np.int64)
     # Whole seats first, then in physical order.
     _lay(work, np.arange(len(families[0]), dtype=np.int64), np.lexsort([node, split]), len(regions) - 1)
     return work.seat

@@ -90,8 +90,6 @@ class _Turning:
         self.rows = rows
         self.slot: list[int] = start.slot.tolist()
         self.domain: list[int] = cluster.nvlink_domain.tolist()
-        # A rail of each GPU's own and a domain of each node's own: sets of rails are enough.
-        self.simple = self.rails >= self.slots and len(set(self.domain)) == len(self.domain)
         self.owners = grouped((rank, number) for number, row in enumerate(rows) for rank in row.ranks)
         self.lacking = [self.lacks(number) for number in range(len(rows))]
         self.off = sum(1 for lacks in self.lacking if lacks)
@@ -285,15 +283,6 @@ class _Turning:
     def lacks(self, number: int) -> int:
         """Ways that a group lacks on its rails."""
         row = self.rows[number]
-        if self.simple:
-            rails: dict[int, int] = {}
-            for rank in row.ranks:
-                node, gpu = divmod(self.slot[rank], self.slots)
-                rails[node] = rails.get(node, 0) | 1 << gpu
-            shared = -1
-            for rail in rails.values():
-                shared &= rail
-            return max(row.need - shared.bit_count(), 0)
         return max(row.need - self.on_rails(row.ranks), 0)
 
     def on_rails(self, ranks: Sequence[int]) -> int:

@@ -44,10 +44,6 @@ class Seats:
     def node(self) -> Ints:
         return np.asarray([parts[0][0] for parts in self.parts], np.int64)
 
-    def spanning(self) -> Ints:
-        """Whether a seat lies over more than one node, 1 or 0."""
-        return np.asarray([len(parts) > 1 for parts in self.parts], np.int64)
-
 
 def regions(cluster: Cluster) -> list[Ints]:
     """For each level from 1 the group of every node; past the last level all nodes are one group."""
@@ -157,8 +153,8 @@ def _split(seats: Seats, free: Ints, members: Ints, least: int, *, frugal: bool)
     by_free = grouped((int(free[node]), node) for node in members.tolist()[::-1])
     while True:
         shares = _many(by_free, size, least)
-        if not shares or (frugal and _waste(shares, least)):
-            return
+        if not shares or (frugal and any(0 < have - share < least for have, share in shares)):
+            return  # of the GPUs left in a node no later share would fit
         parts = []
         for have, share in shares:
             node = by_free[have].pop()
@@ -167,11 +163,6 @@ def _split(seats: Seats, free: Ints, members: Ints, least: int, *, frugal: bool)
         for node, _ in parts:
             by_free.setdefault(int(free[node]), []).append(node)
         seats.parts.append(tuple(sorted(parts)))
-
-
-def _waste(shares: tuple[tuple[int, int], ...], least: int) -> int:
-    """GPUs left in the nodes that no later share fits."""
-    return sum(have - share for have, share in shares if have - share < least)
 
 
 def _many(by_free: dict[int, list[int]], size: int, least: int) -> tuple[tuple[int, int], ...]:

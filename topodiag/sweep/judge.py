@@ -67,10 +67,7 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
     ]
     judged = _standings(done, fabric)
     parts = {(judged_run.round, judged_run.run.id): parts_of(judged_run.run, fabric) for judged_run in judged}
-    passed: set[Part] = set()
-    for judged_run in judged:
-        if judged_run.standing is Standing.NORMAL:
-            passed |= acquits(judged_run.run, fabric)
+    passed = {part for run in judged if run.standing is Standing.NORMAL for part in acquits(run.run, fabric)}
     bad = {Standing.LOW, Standing.FAILED}
     slow = [judged_run for judged_run in judged if judged_run.standing in bad]
     faults = _doubted(_explain(slow, parts, passed))

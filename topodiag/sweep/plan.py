@@ -42,7 +42,7 @@ def first_round(
     if (algorithms or protocols or collectives) and "settings" not in wanted:
         wanted.append("settings")
     makers: dict[str, Callable[[], list[SweepRun]]] = {
-        "intra": lambda: _intra(fabric),
+        "intra": lambda: [intra_run(fabric, node, 1) for node in fabric.nodes] if fabric.gpus > 1 else [],
         "pairs": lambda: _pairs(fabric, 0),
         "ring": lambda: _pairs(fabric, 1),
         "rails": lambda: _rails(fabric, "rails"),
@@ -113,10 +113,6 @@ def _sorted(fabric: Fabric, nodes: Sequence[str]) -> tuple[str, ...]:
 def slug(text: str) -> str:
     """A rack's name as a part of a run's: the run's name is a file's too."""
     return "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in text)[:40]
-
-
-def _intra(fabric: Fabric) -> list[SweepRun]:
-    return [intra_run(fabric, node, 1) for node in fabric.nodes] if fabric.gpus > 1 else []
 
 
 def edges(count: int) -> list[tuple[int, int, int]]:

@@ -16,6 +16,7 @@ from topodiag.model.nccl_tree import Element, of_rccl
 from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
 from topodiag.nccl.graph.attach import NESTING
 from topodiag.nccl.topo.changes import EditedTree, edited, with_values
+from topodiag.words.units import few
 
 RUN_ONLY = {
     "cpu": frozenset({"host_hash"}),
@@ -96,8 +97,7 @@ def bare(tree: Element, minor: int, host: str | None = None) -> EditedTree:
         raise UnfitError("there is no GPU in it")
     lost = sorted(_dropped(tree, root))
     if lost:
-        shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
-        done.append(f"left out attributes that NCCL does not read from a file: {shown}")
+        done.append(f"left out attributes that NCCL does not read from a file: {few(lost, 8)}")
     root = _numbered(root, done)
     return EditedTree(root, tuple(done))
 

@@ -19,6 +19,7 @@ from topodiag.nccl.topo.changes import bus_of, ways_down
 from topodiag.nccl.topo.clean import one_host
 from topodiag.nccl.topo.detect import places_of
 from topodiag.nccl.topo.virtual import Guest, Link, Place, Plan, Switch, VirtualError, guest_of
+from topodiag.words.units import few
 
 RUN_ONLY = frozenset({"busid", "keep"})
 
@@ -36,7 +37,7 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
     the guest's GPUs has no pair."""
     unpaired = [guest.label(bus_id) for bus_id in guest.gpus if bus_id not in pairs.host_of]
     if unpaired:
-        raise VirtualError(f"{_and(unpaired)} of the guest has no pair on the host: add it to --pairs")
+        raise VirtualError(f"{few(unpaired, 4)} of the guest has no pair on the host: add it to --pairs")
     dump = host.nccl_file.tree if host.nccl_file is not None else None
     wanted = [bus_id if bus_id in host.pci else _first_function(bus_id) for bus_id in pairs.host_of.values()]
     tree = one_host(dump).tree if dump is not None else places_of(host, wanted)
@@ -82,16 +83,15 @@ def find_pairs(guest: Guest, guest_node: Node, host: Node) -> Pairs:
             pairs.setdefault(bus_id, theirs[mark])
     if all(bus_id in pairs for bus_id in guest.gpus) and len(set(pairs.values())) == len(pairs):
         lacking = [guest.label(bus_id) for bus_id in guest.nics if bus_id not in pairs]
-        by = "found by UUIDs and GUIDs" + (f"; not found: {_and(lacking)}" if lacking else "")
+        by = "found by UUIDs and GUIDs" + (f"; not found: {few(lacking, 4)}" if lacking else "")
         if not guest.nics or len(lacking) < len(guest.nics):
             return Pairs(pairs, by)
     same = {bus_id: bus_id for bus_id in (*guest.gpus, *guest.nics)}
     if same and all(_kind(guest, bus_id) is _kind_on(host, bus_id) for bus_id in same):
         return Pairs(same, "bus ids are the same in guest and host")
     lacking = [guest.label(bus_id) for bus_id in (*guest.gpus, *guest.nics) if bus_id not in pairs]
-    raise VirtualError(
-        f"no UUID or GUID says which device of the host is {_and(lacking)}: name the pairs with --pairs guest=host,..."
-    )
+    why = f"no UUID or GUID says which device of the host is {few(lacking, 4)}"
+    raise VirtualError(f"{why}: name the pairs with --pairs guest=host,...")
 
 
 def _marks(node: Node) -> Iterator[tuple[str, str]]:
@@ -142,8 +142,3 @@ def _switch(element: Element) -> Switch:
     attributes = tuple((name, value) for name, value in element.attributes if name and name not in RUN_ONLY)
     peers = tuple(bus_of(link, "target") for link in element.having("pcilink"))
     return Switch(bus_of(element), attributes, peers)
-
-
-def _and(names: list[str]) -> str:
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
