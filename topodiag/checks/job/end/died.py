@@ -37,6 +37,9 @@ _SEE_ABOVE = ("root cause above", "for the root cause", "error above", "stack tr
 _REFERRED = ("died", "killed", "memory", "crash", "exception")
 """Ends to which another one may refer; the first says least."""
 
+MOST_SAID = 90
+"""Characters of an exception's message that the finding's own message quotes: a headline has room for so many."""
+
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
 
@@ -135,8 +138,7 @@ class ProcessDied(JobCheck, id="JOB009"):
         where = f" on {hosts_word(hosts)}" if hosts else ""
         phrase = phrase_in("error", event.text) if observed.how in ("exception", "fatal") else None
         cause = phrase.says if phrase is not None else ""
-        parts = ("what", "message") if len(observed.alike) > 1 and not cause else ("what",)
-        what = ": ".join(filter(None, map(event.details.get, parts)))
+        what = ": ".join(filter(None, (event.details.get("what"), quoted(event.details.get("message", ""), MOST_SAID))))
         code = event.details.get("code", "")
         named = f" ({what})" if what else f" (exit code {code})" if code else ""
         confidence = Confidence[ending.get("confidence", "high").upper()]
