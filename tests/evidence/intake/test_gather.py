@@ -69,6 +69,13 @@ def test_an_archive_is_its_members(tmp_path: Path, mode: str) -> None:
     assert [file.why for file in intake.aside] == ["it is empty"]
 
 
+@pytest.mark.parametrize(("line", "kind"), [(RECORD, Kind.NCCL_LOG), (b"a plain line\n", Kind.TEXT)])
+def test_a_long_member_is_known_by_all_of_it(tmp_path: Path, line: bytes, kind: Kind) -> None:
+    filler = b"a line of a program\n" * 8000
+    path = tar(tmp_path / "mix", {"a/out.log": filler + line + filler})
+    assert kinds(gather([path]), tmp_path / "mix") == {"a/out.log": kind}
+
+
 def test_a_zip_is_its_members(tmp_path: Path) -> None:
     (tmp_path / "mix.zip").write_bytes(zipped({"gpu-001/manifest.json": MANIFEST, "job.log": RECORD}))
     assert kinds(gather([str(tmp_path / "mix.zip")]), tmp_path / "mix.zip") == {

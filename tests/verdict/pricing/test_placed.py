@@ -98,6 +98,14 @@ def test_steps_are_missed_only_where_some_were_seen_and_none_came_later(
     assert (price.share, price.text) == (1.0, said)
 
 
+def test_no_step_is_missed_of_a_server() -> None:
+    served = Progress("progress.request", 9, Origin("job.log", 1), Origin("job.log", 9))
+    end = Event("ended", "out of memory", "", ts=ENDED_S, level="APP")
+    job = replace(jobs.job(1, events=(end,)), communicators=(), ranks=(), processes=(), progress=(served,))
+    said = ended(cause(finding("JOB009")), Case(jobs=(job,))).text
+    assert said == "100 %: the job stopped at 2025-12-21 01:31:22 (the log's own clock)"
+
+
 @examples("dated_s", "said")
 def test_no_step_ran_since_a_watchdog_began_to_wait(dated_s: float | None, said: str) -> None:
     wait = Event("watchdog", "caught", "", ts=dated_s, level="APP", details={"ran_ms": "1800000"})

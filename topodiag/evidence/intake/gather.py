@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake import collected
 from topodiag.evidence.intake.bundle import MANIFEST, is_bundle
@@ -30,6 +30,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 
 if TYPE_CHECKING:
+    from topodiag.evidence.intake.archives import Member
     from topodiag.evidence.intake.kind_of_file import FileKind
 
 NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
@@ -306,10 +307,13 @@ def _take_archive(piece: Piece, seen: FileKind, met: _Met) -> None:
     coding = piece.coding if seen.packed == "tar" else ("zip",)
     for folder, listed in bundles.items():
         met.take(_as_bundle(replace(piece, member=folder, coding=coding), listed.head))
-    taken = len(bundles)
-    for member in packed:
-        if not any(member.name.startswith(f"{folder}/" if folder else "") for folder in bundles):
-            taken += _take_member(piece, member.name, member.size, member.head, met)
+    beside = [
+        member
+        for member in packed
+        if not any(member.name.startswith(f"{folder}/" if folder else "") for folder in bundles)
+    ]
+    known = _seen_members(piece.path, beside, quick=met.quick)
+    taken = len(bundles) + sum(_take_member(piece, member, known[member.name], met) for member in beside)
     if not taken:
         met.leave(piece.path, "an archive without evidence in it", hint=next(iter(notes), ""), named=piece.named)
 
@@ -320,19 +324,39 @@ def _tar_size(header: bytes) -> int:
     return min(int(digits, 8), HEAD_BYTES) if digits and not digits.translate(None, b"01234567") else HEAD_BYTES
 
 
-def _take_member(member: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:
+def _seen_members(path: str, packed: Sequence[Member], *, quick: bool) -> dict[str, FileKind]:
+    """What these members of an archive are, by name: a long text by all of it, as a plain file. Raises InputError."""
+    from topodiag.evidence.intake.archives import read_each  # noqa: PLC0415 - as above
     from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.survey import survey_of  # noqa: PLC0415 - as above
 
-    seen = kind_of_file(head, name=name, quick=met.quick)
+    known = {member.name: kind_of_file(member.head, name=member.name, quick=quick) for member in packed}
+    long = [member.name for member in packed if member.size > len(member.head) and not known[member.name].packed]
+
+    def look(name: str, stream: IO[bytes]) -> None:
+        known[name] = survey_of(stream, name, known[name])
+
+    if long and not quick:
+        read_each(path, long, look)
+    return known
+
+
+def _take_member(archive: Piece, member: Member, seen: FileKind, met: _Met) -> bool:
     piece = replace(
-        member, kinds=seen.kinds, size=size, coding=seen.coding, sources=seen.sources, member=name, what=seen.what
+        archive,
+        kinds=seen.kinds,
+        size=member.size,
+        coding=seen.coding,
+        sources=seen.sources,
+        member=member.name,
+        what=seen.what,
     )
     if seen.packed:
         met.leave(piece.name, "an archive in an archive, not read", hint="unpack the outer one")
     elif seen.kind in NOT_EVIDENCE:
         met.leave(piece.name, f"it is {piece.words}")
     else:
-        met.take(_with_identity(piece, seen.head or head))
+        met.take(_with_identity(piece, seen.head or member.head))
         return True
     return False
 

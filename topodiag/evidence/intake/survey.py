@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from topodiag.evidence.intake import kind_of_file
 from topodiag.evidence.intake.kind_of_file import FileKind
@@ -45,8 +45,12 @@ OF_LINES = frozenset({
 def surveyed(path: str, seen: FileKind) -> FileKind:
     """What was seen of a file by its ends, with what stands between them."""
     with open(path, "rb") as stream:
-        blocks = text_of(stream, seen.coding, Reading()) if seen.coding else _data_of(stream)
-        return survey(blocks, path, seen)
+        return survey_of(stream, path, seen) if seen.coding else survey(_data_of(stream), path, seen)
+
+
+def survey_of(stream: IO[bytes], name: str, seen: FileKind) -> FileKind:
+    """What was seen of a text by its ends, with what this stream of it holds beside."""
+    return survey(text_of(stream, seen.coding, Reading()), name, seen)
 
 
 def _data_of(stream: BinaryIO) -> Iterator[bytes]:
@@ -137,6 +141,6 @@ def surveyed_stream(stream: Rewound, seen: FileKind) -> tuple[Rewound, FileKind]
     while block := stream.read(1 << 20):
         kept.write(block)
     kept.seek(0)
-    seen = survey(text_of(kept, seen.coding, Reading()), STDIN_NAME, seen)
+    seen = survey_of(kept, STDIN_NAME, seen)
     kept.seek(0)
     return Rewound(b"", kept, owned=True), seen

@@ -34,14 +34,14 @@ def error(kind: str, line: int, **changes: Any) -> Event:
 
 
 def event_of(told: str | dict[str, Any], line: int) -> Event:
-    """An event as a row tells it: a text, or a table with `text` or with the kind of an `error`, with its `line` and
-    more."""
+    """An event as a row tells it: a text, or a table with `text` or with the kind of an `error`, with its `line`,
+    `source`, `ts` and more."""
     table = {"text": told} if isinstance(told, str) else dict(told)
     line = table.pop("line", line)
     if "error" in table:
         return error(table.pop("error"), line, **table)
-    event = end(table.pop("text"), line)
-    return replace(event, details={**event.details, **table})
+    event = end(table.pop("text"), line, table.pop("source", "job.log"))
+    return replace(event, ts=table.pop("ts", None), details={**event.details, **table})
 
 
 @examples("lines", "wanted")

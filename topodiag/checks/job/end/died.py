@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import inf
 from operator import itemgetter
 from typing import Any
 
@@ -15,7 +16,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
-from topodiag.words.units import plural
+from topodiag.words.units import grouped, plural
 
 
 def _endings() -> dict[str, Any]:
@@ -36,6 +37,9 @@ _SEE_ABOVE = ("root cause above", "for the root cause", "error above", "stack tr
 
 _REFERRED = ("died", "killed", "memory", "crash", "exception")
 """Ends to which another one may refer; the first says least."""
+
+LAST_STAGE = 9
+"""Behind the stages of endings.toml: that of an end of which another process's end is the cause."""
 
 MOST_SAID = 90
 """Characters of an exception's message that the finding's own message quotes: a headline has room for so many."""
@@ -118,16 +122,17 @@ class ProcessDied(JobCheck, id="JOB009"):
                 return self.unknown(judged, f"processes ended or waited, and not which one began it; {ask_for(judged)}")
             return self.clean(judged, "what ended, ended because of something else")
         of_one_file = len({event.origin.source for event in own if event.origin is not None}) <= 1
-        first = _quoted(_root(min(own, key=lambda event: _order(event, of_one_file)), events), own)
+        times = _times(events)
+        first = _quoted(_root(min(own, key=lambda event: _order(event, of_one_file, times)), events), own)
         rank, host = _place(judged, first, events)
         for other in own:  # of the lines about one end, the first says that it came and another one where
             if rank < 0 and not host and other.details["how"] == first.details["how"]:
                 rank, host = _place(judged, other, events)
         same = [event for event in own if first.details["how"] == "exception" and _raised(event) == _raised(first)]
         alike = tuple(ranks_in(same)) if rank >= 0 else ()
-        times = sum(event.count for event in same)
+        often = sum(event.count for event in same)
         host = host or launched_on(judged, rank)
-        died = Died(first, first.details["how"], rank, host, len(events) - 1, alike, times)
+        died = Died(first, first.details["how"], rank, host, len(events) - 1, alike, often)
         return self.with_findings(judged, [self._died(judged, died)])
 
     def _died(self, judged: Job, observed: Died) -> Finding:
@@ -262,13 +267,27 @@ def _is_explained(job: Job, events: Sequence[Event]) -> bool:
     )
 
 
-def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
-    """By line where one file holds all, else by what brings about what."""
-    _, line = place_of(event)
-    stage = _endings()[event.details["how"]]["stage"]
+_Times = Mapping[str, list[tuple[int, float]]]
+"""By file the lines of events with a time, in their order, each with that time."""
+
+
+def _times(events: Sequence[Event]) -> _Times:
+    dated = ((*place_of(event), event.ts) for event in events if event.ts is not None)
+    times = grouped((source, (line, ts)) for source, line, ts in dated if source is not None)
+    return {source: sorted(of_file) for source, of_file in times.items()}
+
+
+def _order(event: Event, of_one_file: bool, times: _Times) -> tuple[object, ...]:
+    """By line where one file holds all, else by what brings about what, then by time: an exception has that of the line
+    above its traceback."""
+    source, line = place_of(event)
+    # Who finds another process away ended after that one.
+    is_effect = "peer away" in event.details
+    stage = LAST_STAGE if is_effect else _endings()[event.details["how"]]["stage"]
     # A code in a launcher's summary says less than the line above that says why.
-    vague = event.details["how"] in VAGUE
-    return (vague, line, stage) if of_one_file else (vague, stage, line)
+    vague = is_effect or event.details["how"] in VAGUE
+    above = [ts for at, ts in times.get(source or "", ()) if line - MOST_BELOW <= at <= line]
+    return (vague, line, stage) if of_one_file else (vague, stage, above[-1] if above else inf, line)
 
 
 def _failed_node(event: Event, events: Sequence[Event]) -> str:
