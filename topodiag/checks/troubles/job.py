@@ -49,10 +49,6 @@ def _lines(job: Job, *, ends_told: bool) -> Iterator[Trouble]:
 
 CLOSED = "return codes of a communicator that was torn down"
 GOING_DOWN = "torch and its launcher print it while a job goes down, well or badly: it names no cause"
-NO_DRIVER = (
-    "libibverbs asks for the driver of each kind of adapter that is set up on the system, and this kind's is not"
-    " installed: it costs nothing where the node has no such adapter"
-)
 NO_DEVICE = "the code by which NCCL learns that it finds none of these devices"
 
 _OPTIONAL = regex(r"(?:ibvwrap|ibvsymbols|gdrwrap|nvmlwrap|mlx5dv\w*|net_ib\w*|plugin/\w+|net|init_nvtx)\.cc:\d+ -> ")
@@ -64,7 +60,7 @@ def why_harmless(event: Event, job: Job) -> str:
     if event.level == "UNWIND":
         return _why_code(event, job)
     if event.kind == "note":
-        return NO_DRIVER if "couldn't load driver" in event.text else GOING_DOWN
+        return why_lived_with("harmless_remark", event.text) or GOING_DOWN
     if event.level == "APP":
         return ""
     return why_lived_with("harmless_to_a_job", event.text)

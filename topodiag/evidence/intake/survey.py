@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO, BinaryIO
+from typing import Any, BinaryIO
 
 from topodiag.evidence.intake import kind_of_file
 from topodiag.evidence.intake.kind_of_file import FileKind
@@ -48,7 +48,7 @@ def surveyed(path: str, seen: FileKind) -> FileKind:
         return survey_of(stream, path, seen) if seen.coding else survey(_data_of(stream), path, seen)
 
 
-def survey_of(stream: IO[bytes], name: str, seen: FileKind) -> FileKind:
+def survey_of(stream: Any, name: str, seen: FileKind) -> FileKind:
     """What was seen of a text by its ends, with what this stream of it holds beside."""
     return survey(text_of(stream, seen.coding, Reading()), name, seen)
 

@@ -28,7 +28,7 @@ ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu
 _FATAL = frozenset({"rccl setting"})
 """Faults that the library names when it ends the process itself."""
 
-_OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal", "usage"})
+_OF_PROGRAM = frozenset({"exception", "crash", "shutdown", "worker", "fatal", "usage"})
 """Endings whose line says why."""
 
 _UNSAID = (None, "context", "aborted")
@@ -99,7 +99,7 @@ class EndContext:
             return False
         if how in _OF_PROGRAM and is_below_one(event, self._heads):
             return False
-        if how == "crash" and is_below_one(event, self._raised):
+        if how in ("crash", "shutdown") and is_below_one(event, self._raised):
             return True  # the interpreter takes down what still runs
         if how == "limit" and self._waits:
             return True

@@ -181,6 +181,9 @@ def _is_caught(texts: Sequence[str], above: int, head: int, last: int) -> bool:
     """Whether the program went on below a traceback, by the line right above it and its outermost frame: what came out
     of the program's own module ended it, though a logger says it, and so did what a logger calls fatal."""
     line = texts[above]
+    frames = [frame[1] for text in texts[head:last] if (frame := _LIKE["in_file"].match(text)) is not None]
+    if frames and all(frame.endswith(_WORDS["trackers"]) for frame in frames):
+        return True
     if _LIKE["lived_on"].search(line) is not None:
         return True
     is_logged = "fatal" not in line.lower() and any(map(line.__contains__, _WORDS["levels"]))
