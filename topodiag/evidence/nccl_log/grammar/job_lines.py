@@ -195,8 +195,8 @@ def _ending(taken: LineMatch, how: str, _text: str) -> Named:
 
 
 def how_of_code(code: int) -> str:
-    """What an exit code tells: Python's is the negative signal, a shell's is 128 and the signal."""
-    return str(_TABLES["signals"].get(str(-code if code < 0 else code - 128), "exit"))
+    """What an exit code tells: Python's is the negative signal, a shell's 128 and the signal, PBS's 256 and it."""
+    return str(_TABLES["signals"].get(str(-code if code < 0 else code - (256 if code > 256 else 128)), "exit"))
 
 
 def _stalled(taken: LineMatch, what: str, _text: str) -> Named:
