@@ -159,7 +159,7 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
 
 
 def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:
-    commands = _commands(finding.id, pods=bool(scene.case.ties))
+    commands = _in_words_of_scheduler(_commands(finding.id, pods=bool(scene.case.ties)), finding, scene)
     steps = list(scene.dialect(finding).steps(commands)[:CONFIRMS])
     where, known = finding.where, dict[str, str]()
     if len(where.gpus) == 1 and (number := where.gpus[0].removeprefix("GPU")).isdecimal():
@@ -170,6 +170,15 @@ def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:
     for name, value in known.items():  # where the finding is of one GPU or one rank, its number
         steps = [step.replace(name, value) for step in steps]
     return tuple(steps)
+
+
+def _in_words_of_scheduler(commands: tuple[str, ...], finding: Finding, scene: Scene) -> tuple[str, ...]:
+    """The commands for the scheduler that the finding's jobs show."""
+    if not scene.case.jobs:
+        return commands
+    from topodiag.checks.shared.job.schedulers import commands_of, scheduler_of  # noqa: PLC0415 - where there are jobs
+
+    return commands_of(next(filter(None, map(scheduler_of, scene.jobs_of(finding))), None), commands)
 
 
 def _priced(causes: Sequence[Cause], result: Result, scene: Scene, steps: Sequence[JobStep]) -> list[Cause]:

@@ -7,9 +7,10 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
-from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, rank_word, ranks_in
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.job.end import consequences
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
+from topodiag.checks.shared.job.schedulers import in_words_of, scheduler_of
 from topodiag.checks.shared.job.text import ask_for, began_after, launched_on, place_of
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
 from topodiag.lazy import dataclass
@@ -155,7 +156,7 @@ class ProcessDied(JobCheck, id="JOB009"):
             "died",
             f"{who}{where} {cause or ending['says']}{named}{_behind(event)}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
-            fix=(_fix(judged, observed, ending["fix"]),),
+            fix=(in_words_of(scheduler_of(judged), _fix(judged, observed, ending["fix"])),),
             cost="the job ends"
             + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else ""),
             evidence=[event],
