@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import topodiag
 from tests.pasted import loud
 from topodiag.checks.job.shared_gpu import taken_before
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
@@ -39,3 +40,37 @@ def test_memory_that_others_have_counts_where_no_later_launch_works(tmp_path: Pa
 def test_a_desktop_and_the_process_itself_take_little(tmp_path: Path, line: str) -> None:
     assert taken_before(facts_of(line)) == 0
     assert "JOB004" not in loud(tmp_path, line)
+
+
+FULL = "GPU 0 has a total capacity of 23.69 GiB of which 58.81 MiB is free. "
+OWN = "Including non-PyTorch memory, this process has {} GiB memory in use. "
+HELD = "Process {} has {} GiB memory in use. "
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n'
+
+
+def fell(pid: int, others: str, own: str) -> str:
+    """The traceback of a rank that ran out of memory beside a process."""
+    return f"{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. {FULL}{HELD.format(pid, others)}{OWN.format(own)}\n"
+
+
+@pytest.mark.parametrize(
+    ("others", "who"),
+    [
+        pytest.param("11.82", "another rank of this job holds", id="each has what the other says"),
+        pytest.param("14.10", "process 71 holds", id="a third one has more than that"),
+    ],
+)
+def test_ranks_that_hold_one_gpu_beside_each_other_are_no_strangers(tmp_path: Path, others: str, who: str) -> None:
+    (tmp_path / "rank.0").write_text(fell(71, others, "11.80"))
+    (tmp_path / "rank.1").write_text(fell(70, "11.80", "11.82"))
+    (finding,) = (found for found in topodiag.diagnose([str(tmp_path)]).findings if found.id == "JOB004")
+    assert finding.message.startswith(who)
+
+
+@pytest.mark.parametrize("lines", [4, 400])
+def test_memory_that_an_earlier_launch_missed_is_no_cause_of_a_later_end(tmp_path: Path, lines: int) -> None:
+    for number in range(2):
+        later = "a line of the next launch\n" * lines + f"{TRACEBACK}KeyError: 'rank {number}'\n"
+        (tmp_path / f"rank.{number}").write_text(fell(70 + number, "14.10", "8.00") + later)
+    ids = [finding.id for finding in topodiag.diagnose([str(tmp_path)]).findings]
+    assert ("JOB004" in ids) == (lines < 200)

@@ -143,10 +143,11 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     """The events with the exception that ends a text: at its event, or one more where nothing but exceptions and faults
     of a machine are known of the job. One that was caught ends nothing."""
     text = last.text.strip()
-    if any(event.text.strip() == text for event in events):
+    if alike := [event for event in events if event.text.strip() == text]:
+        own = [event for event in alike if file_of(event) == file_of(last)] or alike
         return tuple(
             replace(event, details={**event.details, **last.details}, origin=last.origin)
-            if event.text.strip() == text and event.details.get("how") == "exception"
+            if event in own and event.details.get("how") == "exception"
             else event
             for event in events
         )

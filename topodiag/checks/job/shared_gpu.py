@@ -18,7 +18,7 @@ from topodiag.checks.interface import (
     spell_ranks,
 )
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.job.text import ask_for, outlived
+from topodiag.checks.shared.job.text import ask_for, of_earlier_launch, outlived
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -94,6 +94,9 @@ _IN_GIB = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
 MOST_OWN = 0.5
 """Share of a GPU's memory that others must have where they are not named: libraries of the process itself take some
 that torch does not count."""
+MOST_APART = 0.1
+"""GiB by which the memory that a process has, and that another one says it has, may differ: they look one after the
+other."""
 NOBODY = -1
 """For the number of a process that is not told."""
 LARGE = 0.1
@@ -156,7 +159,11 @@ class SharedGpu(JobCheck, id="JOB004"):
             return self._refused(warnings, shared)
         if shared:
             return self._shared(job, shared)
-        stopped = [event for event in job.events if "fault" in event.details and not outlived(job, [event.origin])]
+        stopped = [
+            event
+            for event in job.events
+            if "fault" in event.details and not outlived(job, [event.origin]) and not of_earlier_launch(job, event)
+        ]
         if busy := [event for event in stopped if event.details["fault"] == BUSY]:
             return self._exclusive_mode(job, busy)
         held = [event for event in stopped if event.details["fault"] == HELD]
@@ -225,6 +232,8 @@ class SharedGpu(JobCheck, id="JOB004"):
         named = held[0][0] != NOBODY
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
         who = who if named else "something else than this process"
+        of_job = any(_holds_beside(events[0], other) and _holds_beside(other, events[0]) for other in events[1:])
+        who = "another rank of this job" if of_job else who
         verb = "holds" if len(held) == 1 else "hold"
         size = spell_bytes(round(fsum(gib for _, gib in held) * (1 << 30)))
         pids = ",".join(str(pid) for pid, _ in held[:8])
@@ -233,7 +242,11 @@ class SharedGpu(JobCheck, id="JOB004"):
             "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
             self.where(hosts_with(job, ranks), ranks=ranks),
-            fix=self.steps("end those processes" if named else "whose memory", "a worker of this job", pids=pids),
+            fix=self.steps(
+                *(["end those processes" if named else "whose memory"] if not of_job else []),
+                "a worker of this job",
+                pids=pids,
+            ),
         )
 
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
@@ -246,6 +259,17 @@ class SharedGpu(JobCheck, id="JOB004"):
             cost=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle",
             evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
         )
+
+
+def _holds_beside(one: Event, other: Event) -> bool:
+    """Whether a process out of memory has what another one, out of memory of a GPU of the same number, says that a
+    process of another number has beside it."""
+    named, beside = other.details, others_hold(other.details)
+    if one.origin is None or other.origin is None or one.origin.source == other.origin.source:
+        return False
+    own = float(one.details.get("own_gib", "nan"))
+    is_one_gpu = "full_gpu" in named and named["full_gpu"] == one.details.get("full_gpu")
+    return is_one_gpu and others_hold(one.details) != beside and any(abs(own - gib) < MOST_APART for _, gib in beside)
 
 
 def others_hold(details: Mapping[str, str]) -> tuple[tuple[int, float], ...]:

@@ -128,6 +128,15 @@ def outlived(job: Job, lines: Iterable[Origin | None]) -> bool:
     return all(began_after(job, line) is not None or any(_is_below(done, line) for done in job.done) for line in lines)
 
 
+def of_earlier_launch(job: Job, event: Event) -> bool:
+    """Whether the text of an event, one of several that each hold one process, ends with another exception far below:
+    a process ends once, so that the program was started again."""
+    lasts = [last for last in job.events if last.details.get("last") and last.details.get("how") == "exception"]
+    if event.label or len({place_of(last)[0] for last in lasts if not last.label}) < 2:
+        return False
+    return any(last.origin is not None and _is_below(last.origin, event.origin, MOST_BUFFERED) for last in lasts)
+
+
 def _enough(job: Job) -> list[Progress]:
     starts = [
         (series.steps[0].origin, series.steps[-1].origin, len(series.steps)) for series in job.steps if series.steps
