@@ -153,8 +153,8 @@ def seen_words(scene: Scene, jobs: Sequence[Job]) -> str:
     if jobs:
         ranks = sum(len(job.ranks) for job in jobs)
         words.append(f"{plural(len(jobs), 'job')} of {plural(ranks, 'rank')}" if ranks else plural(len(jobs), "job"))
-    if scene.case.nodes:
-        words.append(plural(len({node.host for node in scene.case.nodes}), "node"))
+    if scene.captures:
+        words.append(plural(len({node.host for node in scene.captures}), "node"))
     return " and ".join(words) or "what was given"
 
 

@@ -16,6 +16,7 @@ from topodiag.words.units import grouped
 
 if TYPE_CHECKING:
     from topodiag.model.job import Event, Job, Process
+    from topodiag.model.node import Node
 
 
 class Scene:
@@ -37,9 +38,14 @@ class Scene:
         return short_name(self.case.identity.name(name))
 
     @cached_property
+    def captures(self) -> list[Node]:
+        """The captures that show a machine: not rows in texts of programs, which name none and say nothing of one."""
+        return [node for node in self.case.nodes if node.topics or not node.nameless]
+
+    @cached_property
     def captured(self) -> frozenset[str]:
         """The machines that have a capture."""
-        return self.hosts(node.host for node in self.case.nodes)
+        return self.hosts(node.host for node in self.captures)
 
     @cached_property
     def machines(self) -> frozenset[str]:
