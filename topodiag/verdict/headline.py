@@ -111,10 +111,12 @@ def _ras_words(scene: Scene) -> str:
 
 
 def _step_words(scene: Scene) -> str:
-    """What the first training log says of its steps, with what joins it to the rest; "" without one."""
-    pace = next((pace for job in scene.case.jobs for pace in job.paces[:1]), None)
-    if pace is None:
-        return ""
+    """What the first training log says of its steps, with what joins it to the rest; "" without one, and of several of
+    which none became slower."""
+    paces = [pace for job in scene.case.jobs for pace in job.paces[:1]]
+    pace = next(iter(paces), None)
+    if pace is None or (len(paces) > 1 and not any(pace.slower > 1 for pace in paces)):
+        return ""  # runs of a sweep have a pace each
     from topodiag.model.step_pace import grown_part, says_change, says_waits, spell_pace  # noqa: PLC0415 - numpy
 
     if waits := says_waits(pace):

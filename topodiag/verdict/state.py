@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.gpu_sight import Sight, gpu_sight
@@ -38,6 +39,10 @@ _OF_WAYS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "TOP", "BEN")
 """Checks of what carries data, and over which way."""
 _SLOWS = (*_OF_WAYS, "GPU004", "JOB008", "JOB011", "JOB012", "JOB015", "NIC002", "NIC005", "ENV")
 """Checks whose faults take bandwidth or time from a job that meets them."""
+
+
+_STEP_OF = regex(r"\b(?:[Ss]tep|[Ii]ter(?:ation)?)s?[:=\[ ]{1,12}(\d{1,9}) {0,12}/ {0,12}(\d{2,9})\b")
+"""The number of a step, and of how many. Beside an epoch they may be its own."""
 
 
 def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) -> State:
@@ -113,6 +118,16 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
         return NO_WORD
     notes = (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene))
     return _given_up(job, result, scene) or _not_seen(job, result, scene) or next(notes, "")
+
+
+def cut_words(job: Job, scene: Scene) -> str:
+    """`ends at step 8 of 20`, where the logs of a job say how many steps there are and all end before that; else ""."""
+    sources = {*job.files, *(series.source for series in job.steps)}
+    lines = [line.last for line in (*job.progress, *scene.case.progress) if line.last.source in sources]
+    steps = [step for line in lines if (step := _STEP_OF.search(line.text)) and "epoch" not in line.text.lower()]
+    if job.done or not steps or any(int(step[1]) >= int(step[2]) for step in steps):
+        return ""
+    return f"ends at step {steps[0][1]} of {steps[0][2]}"
 
 
 def _ran_to_its_end(job: Job) -> bool:

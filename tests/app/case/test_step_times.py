@@ -115,3 +115,13 @@ def test_times_since_the_begin_of_an_epoch_are_no_steps_but_work(tmp_path: Path)
     (tmp_path / "workerlog.1").write_text("I0518 10:15:04.008893 1940 context.cc:74] init context nranks: 2\n")
     verdict = diagnose([str(tmp_path)]).verdict
     assert (verdict.state.value, verdict.causes) == ("unknown", ())
+
+
+@pytest.mark.parametrize(("total", "cut"), [(100, True), (39, False)])
+def test_a_run_whose_last_step_is_below_its_total_is_said_to_be_cut(tmp_path: Path, total: int, cut: bool) -> None:
+    steps = "".join(
+        f"step: {step}/{total} | loss: 2.1 | elapsed time per iteration (ms): 410.1\n" for step in range(1, 40)
+    )
+    verdict = diagnose(write(tmp_path, train=steps)).verdict
+    assert ("the log ends at step 39 of 100, and does not say why" in verdict.headline) == cut
+    assert any(step.command.startswith("topodiag diagnose") for step in verdict.next_evidence) == cut

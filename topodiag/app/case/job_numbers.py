@@ -1,4 +1,5 @@
-"""Texts of several jobs of a scheduler: the number that it gave to each stands in the names of the files.
+"""Texts of several jobs: the number that a scheduler gave to each stands in the names of the files, or the minute in
+which a run of a sweep began in that of its folder.
 
 SOURCE: Slurm sbatch(1) (`slurm-%j.out`, `%x_%j.err`), PBS qsub(1) (`name.o1234`, `name.e1234`), LSF bsub (`%J.out`).
 """
@@ -27,14 +28,20 @@ _NUMBER = regex(
 )
 """The number in the name of a file that a scheduler writes, also packed; files of NCCL's have a process's, and end
 otherwise."""
+_BEGAN = regex(r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[-_T ]([0-2][0-9])[-:_]?([0-5][0-9])(?![0-9]{3})")
+"""Date and minute in the name of a folder: the nodes of one run make theirs within seconds."""
 SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 """The number in what Slurm says of a job."""
 
 
 def job_number(path: str) -> str:
-    """The number of a scheduler's job by the name of a file, "" where it has none."""
-    number = _NUMBER.search(path.rpartition("/")[2])
-    return next(filter(None, number.groups()), "") if number is not None else ""
+    """The number of a scheduler's job by the name of a file, else the minute in which its run began by that of its
+    folder; "" where neither has one."""
+    folder, _, name = path.rpartition("/")
+    number, began = _NUMBER.search(name), _BEGAN.findall(folder)
+    if number is not None:
+        return next(filter(None, number.groups()), "")
+    return "".join(began[-1]) if began else ""
 
 
 def by_number(job: Job) -> tuple[Job, ...]:
