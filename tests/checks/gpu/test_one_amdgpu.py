@@ -15,7 +15,7 @@ from topodiag.model.node import Node
 TIMEOUT = "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring comp_1.1.0 timeout, signaled seq=41, emitted seq=43"
 RESET = "amdgpu 0000:4a:00.0: amdgpu: GPU reset begin!"
 OTHER = "amdgpu 0000:5b:00.0: amdgpu: GPU reset begin!"
-TRANSLATES = "iommu: Default domain type: Translated"
+TRANSLATES = ("iommu: Default domain type: Translated", "pci 0000:00:00.0: Adding to iommu group 0")
 
 
 def journal(*messages: str) -> Node:
@@ -35,10 +35,10 @@ def test_a_timeout_after_a_reset_is_of_a_gpu_that_nobody_names() -> None:
 
 @pytest.mark.parametrize(("more", "found"), [((RESET,), False), ((RESET, OTHER), True)])
 def test_an_iommu_that_translates_slows_no_gpu_without_a_peer(more: tuple[str, ...], found: bool) -> None:
-    findings = HostSettings().judge(journal(TRANSLATES, *more), ()).findings
+    findings = HostSettings().judge(journal(*TRANSLATES, *more), ()).findings
     assert any("IOMMU translates" in finding.message for finding in findings) is found
 
 
 def test_an_iommu_that_translates_slows_one_gpu_with_an_rdma_nic() -> None:
-    node = replace(journal(TRANSLATES, RESET), nics=(nodes.nic(0, 0),))
+    node = replace(journal(*TRANSLATES, RESET), nics=(nodes.nic(0, 0),))
     assert any("IOMMU translates" in finding.message for finding in HostSettings().judge(node, ()).findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import peers_over_pcie
 from topodiag.checks.shared.node.kernel import OF_GPUS, no_gpu
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
@@ -17,6 +18,8 @@ MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpuf
 SLOW_GOVERNORS = frozenset({"powersave", "conservative", "ondemand", "schedutil", "userspace"})
 
 _ON = frozenset({"intel_iommu=on", "amd_iommu=on"})
+_RUNS = ("iommu enabled", "amd-vi", IOMMU_UNITS)
+"""Words of lines that are there only where an IOMMU runs."""
 _PASSES = frozenset({"iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"})
 
 
@@ -45,7 +48,9 @@ class HostSettings(NodeCheck, id="HST003", unless=no_gpu):
         IOMMU and clocks are the host's. NUMA balancing is info on x86 and a warning on Grace, whose memory it moves
         between CPU and GPU. None of the settings in the evidence: unknown. A load that is high beside tasks that wait
         in the kernel; limits that cut less than a tenth of the periods. Some of the settings alone, and a kernel
-        command line without a word on the IOMMU: unknown. IOMMUs in /sys/class/iommu that nothing makes pass are info.
+        command line without a word on the IOMMU: unknown. The kernel's line of its default domain where nothing shows
+        that an IOMMU runs (its own lines, groups, units): unknown. Info: IOMMUs in /sys/class/iommu that nothing makes
+        pass, and translation where no two devices talk over PCIe (GeForce cards have no peer-to-peer).
 
     How to confirm
         cat /proc/sys/kernel/numa_balancing
@@ -80,7 +85,7 @@ def _untold(node: Node) -> str:
     free = node.is_vm or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686")
     # A capture reads the groups of every function: where none has one, the IOMMU is off.
     typed = (node.time.known and bool(node.pci)) or any(pci_device.iommu_type.known for pci_device in node.pci.values())
-    logged = any(_iommu_line(node, words) is not None for words in ("translated", "passthrough", "iommu enabled"))
+    logged = (_translates(node) or _iommu_line(node, "passthrough") or _iommu_line(node, "iommu enabled")) is not None
     known = {
         "NUMA balancing": node.os.numa_balancing.known,
         "the CPU governor": node.os.governor.known or node.is_vm is True,
@@ -130,10 +135,10 @@ def _iommu(check: NodeCheck, node: Node) -> Finding | None:
     """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
     if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
         return None
-    line, enabled = _iommu_line(node, "translated"), _iommu_line(node, "iommu enabled")
+    line, enabled = _translates(node), _iommu_line(node, "iommu enabled")
     units = _iommu_line(node, IOMMU_UNITS) if node.os.cmdline.known else None
     shown = line or enabled or units
-    asked = next((option for option in _options(node) if option in _ON), "")
+    asked = _asked(node)
     words = shown.text if shown is not None else asked
     if not words or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
         return None  # Arm servers translate by design
@@ -144,11 +149,22 @@ def _iommu(check: NodeCheck, node: Node) -> Finding | None:
         "the IOMMU is on, and the kernel command line does not make it pass: it may translate what GPUs send each other"
         if only_units
         else "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
-        severity=Severity.INFO if only_units else Severity.WARNING,
+        severity=Severity.INFO if only_units or (node.gpus and not peers_over_pcie(node)) else Severity.WARNING,
         observed=words,
         evidence=(shown.origin if shown is not None else None, node.os.cmdline if asked else None),
         confidence=Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
     )
+
+
+def _translates(node: Node) -> Event | None:
+    """The kernel's line of its default domain, which says something only where an IOMMU runs: every kernel that was
+    built with one prints it (drivers/iommu/iommu.c, iommu_subsys_init), also on machines that have none."""
+    runs = node.os.iommu_enabled.value or any(_iommu_line(node, words) is not None for words in _RUNS)
+    return _iommu_line(node, "translated") if runs or _asked(node) else None
+
+
+def _asked(node: Node) -> str:
+    return next((option for option in _options(node) if option in _ON), "")
 
 
 def _iommu_line(node: Node, words: str) -> Event | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
+from topodiag.checks.shared.devices import compute_nics, peers_over_pcie, talk_over_pcie
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
-from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
 from topodiag.words.units import fold_runs, grouped, plural
@@ -46,14 +45,14 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
         types under /sys/kernel/iommu_groups (no root needed); the kernel log.
 
     When it stays silent
-        Where the evidence does not show whether this is a guest (`lspci` or `grep ACSCtl` alone), redirection
-        is a warning of medium confidence. A virtual machine: not applicable, because the host controls ACS and
-        passthrough needs it. Ports that no two GPUs or NICs share a switch through (root ports) do not count,
-        nor those between GPUs that NVLink joins, between NICs alone, or of GeForce cards, which have no peer-
-        to-peer. IOMMU in passthrough (`identity`) is right. Arm servers translate by design (SMMU), and
-        superchips talk past PCIe. IOMMU faults of other devices are not judged, nor those of one whose kind
-        nothing shows, unless it reached for addresses where firmware puts windows of devices (a warning).
-        On other Arm machines redirection is a warning. ACS that could not be read without root: unknown.
+        Where the evidence does not show whether this is a guest (`lspci` or `grep ACSCtl` alone), redirection is a
+        warning of medium confidence, and a note where no two devices talk over PCIe. A virtual machine: not applicable,
+        because the host controls ACS and passthrough needs it. Ports that no two GPUs or NICs share a switch through
+        (root ports) do not count, nor those between GPUs that NVLink joins, between NICs alone, or of GeForce cards,
+        which have no peer-to-peer. IOMMU in passthrough (`identity`) is right. Arm servers translate by design (SMMU),
+        and superchips talk past PCIe. IOMMU faults of other devices are not judged, nor those of one whose kind nothing
+        shows, unless it reached for addresses where firmware puts windows of devices (a warning). On other Arm machines
+        redirection is a warning. ACS that could not be read without root: unknown.
 
     How to confirm
         sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl' | grep -B1 'ReqRedir+'
@@ -121,6 +120,7 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
             self.where(node, links=places),
             "acs of some port",
             f"ACS redirect is on at {plural(len(hints), 'port')}{where}: on bare metal peer traffic goes by the CPU",
+            severity=Severity.INFO if node.gpus and not peers_over_pcie(node) else Severity.WARNING,
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {len(hints)} of {coverage.total} ports",
             evidence=hints,
         )
@@ -191,8 +191,7 @@ _OF_ENDS = frozenset({"xid", "gpu-lost", "gpu-init", "nvrm", "amdgpu", "mlx5"})
 def _faults(node: Node) -> tuple[Event, ...]:
     """IOMMU faults of GPUs and NICs, by what the evidence holds of the device or by the driver that the line names.
     Faults of a device whose kind is not shown are no evidence: disks and management controllers have them, too."""
-    owners: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
-    ends = {owner.bus_id for owner in owners} | {event.bus_id for event in node.events if event.kind in _OF_ENDS}
+    ends = {owner.bus_id for owner in _owners(node)} | {event.bus_id for event in node.events if event.kind in _OF_ENDS}
     return tuple(
         event
         for event in node.events
@@ -243,7 +242,7 @@ def _registers(node: Node) -> tuple[Fact[int], ...]:
 
 def _translated(node: Node, devices: Sequence[PciDevice]) -> list[PciDevice]:
     """Devices whose DMA the IOMMU translates, where any two of them talk and translation costs something."""
-    if not _is_x86(node) or not any(_talk(node, a, b) for a in devices for b in devices):
+    if not _is_x86(node) or not peers_over_pcie(node):
         return []
     return [device for device in devices if device.iommu_type.value in TRANSLATED]
 
@@ -264,9 +263,12 @@ def _unseen(node: Node, devices: Sequence[PciDevice], hidden: Sequence[PciDevice
     return f"{outside} GPUs or NICs are not in the PCI tree of the evidence" if outside else ""
 
 
+def _owners(node: Node) -> tuple[Gpu | Nic, ...]:
+    return (*node.gpus, *compute_nics(node))
+
+
 def _devices(node: Node) -> list[PciDevice]:
-    owners: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
-    return [device for device in (node.pci_of(owner) for owner in owners) if device is not None]
+    return [device for device in map(node.pci_of, _owners(node)) if device is not None]
 
 
 def _is_x86(node: Node) -> bool:
@@ -274,25 +276,12 @@ def _is_x86(node: Node) -> bool:
     return node.cpu.arch.get("x86_64") in ("x86_64", "amd64", "i686")
 
 
-def _talk(node: Node, one: PciDevice, other: PciDevice) -> bool:
-    """Whether two devices exchange the job's data over PCIe: a GPU and a NIC, or GPUs without NVLink between them."""
-    gpus = [gpu for gpu in node.gpus if gpu.bus_id in (one.bus_id, other.bus_id)]
-    specs = [gpu_spec(gpu) for gpu in gpus]
-    if not gpus or one is other or any(spec is not None and not spec.p2p_pcie for spec in specs):
-        return False
-    if any(spec is not None and spec.form == "superchip" for spec in specs):
-        return False
-    if len(gpus) < 2:
-        return True
-    return distance(node, gpus[0].label, gpus[1].label)[0] not in (PathType.NVL, PathType.NVB)
-
-
 def _ports_between(node: Node, devices: Sequence[PciDevice], *, talking: bool = False) -> list[PciDevice]:
     """The downstream ports that traffic between two of the devices passes without reaching a root port.
 
     `talking` leaves out pairs that have nothing to say to each other over PCIe.
     """
-    by_bus = {device.bus_id: device for device in devices}
+    owners = {device.bus_id: owner for owner in _owners(node) if (device := node.pci_of(owner)) is not None}
     chains = {device.bus_id: [bridge.bus_id for bridge in node.ancestors(device.bus_id)] for device in devices}
     ports: dict[str, PciDevice] = {}
     for one, mine in chains.items():
@@ -301,7 +290,7 @@ def _ports_between(node: Node, devices: Sequence[PciDevice], *, talking: bool = 
             # The topmost bridge is the root port: what meets there has left all switches.
             if one == other or common is None or common == mine[-1]:
                 continue
-            if talking and not _talk(node, by_bus[one], by_bus[other]):
+            if talking and not talk_over_pcie(node, owners[one], owners[other]):
                 continue
             for bus_id in mine[: mine.index(common)][::2]:
                 ports[bus_id] = node.pci[bus_id]

@@ -4,6 +4,7 @@ nothing itself."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import combinations
 from typing import TypeVar
 
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
@@ -79,6 +80,22 @@ def nvlinked(node: Node, a: Gpu, b: Gpu) -> bool:
         return True
     link = word(node, a.label, b.label).value
     return bool(nvlink_count(link)) or by_xgmi(link) is True
+
+
+def talk_over_pcie(node: Node, one: Gpu | Nic, other: Gpu | Nic) -> bool:
+    """Whether two devices exchange the job's data over PCIe: a GPU and a NIC, or GPUs without NVLink between them. The
+    driver of GeForce cards offers no P2P over PCIe; superchips talk past it. A GPU of unknown name is taken to talk."""
+    gpus = [device for device in (one, other) if isinstance(device, Gpu)]
+    specs = [spec for spec in map(gpu_spec, gpus) if spec is not None]
+    if not gpus or one is other or any(not spec.p2p_pcie or spec.form == "superchip" for spec in specs):
+        return False
+    return len(gpus) < 2 or distance(node, gpus[0].label, gpus[1].label)[0] not in (PathType.NVL, PathType.NVB)
+
+
+def peers_over_pcie(node: Node) -> bool:
+    """Whether any two devices of the node exchange the job's data over PCIe."""
+    ends: tuple[Gpu | Nic, ...] = (*node.gpus, *compute_nics(node))
+    return any(talk_over_pcie(node, one, other) for one, other in combinations(ends, 2))
 
 
 def nvlink_reach(node: Node, start: Iterable[Gpu]) -> frozenset[int]:

@@ -42,6 +42,8 @@ _OWN = regex(
     re.MULTILINE,
 )
 """A line with the kernel's stamp, in any time format, or its name."""
+_GROUPED = regex(rb"Adding (?:to iommu group|device \S{1,40} to group) \d")
+"""A device behind an IOMMU that runs (drivers/iommu/iommu.c; the second form until Linux 5.3)."""
 
 
 class KernelLog(Source):
@@ -71,6 +73,9 @@ class KernelLog(Source):
         data = blob.plain
         own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
         parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
+        if (grouped := _GROUPED.search(data)) is not None:
+            line = data.count(b"\n", 0, grouped.start()) + 1
+            draft.single("os").offer("iommu_enabled", True, blob.origin(line, grouped[0].decode("utf-8", "replace")))
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
         draft.events += parsed.records
