@@ -52,6 +52,20 @@ def test_an_event_names_its_line() -> None:
     assert (draft.events[0].origin.source, draft.events[0].origin.line) == ("dmesg.txt", 3)
 
 
+@pytest.mark.parametrize(
+    ("path", "lines"),
+    [
+        ("/var/log/nvidia-installer.log", [9]),
+        ("/var/lib/dkms/nvidia/570.86.15/6.8.0-60-generic/x86_64/log/make.log", [9]),
+        ("/var/log/messages", [4, 9]),
+    ],
+)
+def test_what_the_log_of_a_build_quotes_in_a_bug_report_is_of_that_day(path: str, lines: list[int]) -> None:
+    rule = "_" * 44
+    report = f"{rule}\n\n*** {path}\n[ 61.250000] {XID}\n\n{rule}\n\n/usr/bin/dmesg\n[ 72.500000] {XID}\n"
+    assert [event.origin.line for event in read("kernel-log", report)[0].events] == lines
+
+
 def test_of_a_flood_the_newest_are_kept_and_the_rest_is_counted() -> None:
     lines = (f"[{second}.000000] {XID}" for second in range(MAX_EVENTS + 5))
     draft, parsed = read("kernel-log", "\n".join(lines))

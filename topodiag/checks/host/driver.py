@@ -32,7 +32,8 @@ class DriverMismatch(NodeCheck, id="HST004"):
         (NVML_ERROR_LIB_RM_VERSION_MISMATCH); the version of the module that is loaded.
 
     When it stays silent
-        The module that is loaded now has the version that the library had: it was loaded anew since. Where NVML
+        The module that is loaded now has the version that the library had, or another than the line names: it was
+        loaded anew since. Where NVML
         answers on the host, only that process has other libraries: a warning. Where NCCL's init completes all the
         same, only NVML is refused, and NCCL sees no NVLink: a warning. No kernel log and no word of NVML: unknown. A
         few lines of a kernel log: unknown.
@@ -60,7 +61,8 @@ class DriverMismatch(NodeCheck, id="HST004"):
         if not (refused or answers or event is not None or log_was_read(judged)):
             return self.unknown(judged, f"no answer of NVML is in the evidence, and {no_log(judged)}")
         loaded = judged.os.driver_version.value
-        if not refused and (event is None or (client and loaded == client)):
+        reloaded = loaded and (client == loaded or module not in ("", loaded))
+        if not refused and (event is None or reloaded):
             return self.clean(judged)
         return self.any_of(judged, (_fault(self, judged, client, module or loaded or "", event, answers=answers),))
 

@@ -42,6 +42,8 @@ _OWN = regex(
     re.MULTILINE,
 )
 """A line with the kernel's stamp, in any time format, or its name."""
+_BUILD = regex(rb"^\*\*\* \S{1,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
+"""A log of how the driver was built, as a section of nvidia-bug-report.sh: the kernel's lines in it are of that day."""
 _GROUPED = regex(rb"Adding (?:to iommu group|device \S{1,40} to group) \d")
 """A device behind an IOMMU that runs (drivers/iommu/iommu.c; the second form until Linux 5.3)."""
 
@@ -65,12 +67,12 @@ class KernelLog(Source):
         parsed: Parsed[Event] = Parsed()
         newest: deque[tuple[Place, float | None, str, LineMatch]] = deque(maxlen=MAX_EVENTS)
         count = 0
-        for match in _matches(blob.plain):
+        data = _BUILD.sub(lambda section: b"\n" * section[0].count(b"\n"), blob.plain)
+        for match in _matches(data):
             count += 1
             newest.append(match)
         parsed.records.extend(_event(blob, *record) for record in newest)
         # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
-        data = blob.plain
         own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
         parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
         if (grouped := _GROUPED.search(data)) is not None:
