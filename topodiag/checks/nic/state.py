@@ -172,8 +172,9 @@ class NicPortDown(NodeCheck, id="NIC001"):
     """NIC001: a compute NIC port that is not Active/LinkUp
 
     What it finds
-        Ports of the NICs that carry the job's traffic which are down, disabled, without a subnet manager (INIT), not
-        yet activated (ARMED), or in link error recovery.
+        Ports of the NICs that carry the job's traffic which are down, disabled, without a subnet manager (INIT),
+        known to one that has not configured them (INIT with an SM lid) or not activated them (ARMED), or in link error
+        recovery.
 
     Why it matters
         The GPU next to that NIC loses its path out of the node: 50 GB/s at 400 Gb/s. NCCL leaves the port out without a
@@ -248,12 +249,13 @@ class NicPortDown(NodeCheck, id="NIC001"):
         recovering = kind == "link error recovery"
         severity = Severity.INFO if young else Severity.WARNING if ethernet_only or recovering else Severity.ERROR
         where = fold_runs([port.label for port in bad])
+        lone = not up and not lists_no_nics(node, compute_nics(node))
         return self.finding(
             self.where(node, nics=names),
             Advice(severity, Confidence.MEDIUM if ethernet_only else Confidence.HIGH),
             f"{where} {'is' if len(bad) == 1 else 'are'} {state}: {kind}"
             + (", minutes after boot: transient" if young else "")
-            + (", and no other compute NIC is active" if not up and not young else ""),
+            + (", and no other compute NIC is active" if lone and not young else ""),
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
             fix=own_data("checks/advice/node_faults")["port"][kind],
@@ -276,7 +278,8 @@ def _fault(node: Node, port: Port) -> str:
     if port.is_up or (not port.state and phys == "linkup"):
         return "link error recovery" if phys == "linkerrorrecovery" else ""
     if port.state == "INIT":
-        return "no subnet manager" if port.layer != "Ethernet" else "training"
+        known = "not configured by the subnet manager" if port.port.sm_lid.value else "no subnet manager"
+        return known if port.layer != "Ethernet" else "training"
     if port.state == "ARMED":
         return "not activated by the subnet manager"
     if phys == "polling":
@@ -341,7 +344,7 @@ def _loss(node: Node, bad: Sequence[Port], ports: Sequence[Port]) -> Cost:
     nics = [port.nic.name for port in bad]
     near = fold_runs([g.label for g in node.gpus if any(is_near(distance(node, g.label, nic)[0]) for nic in nics)])
     words = f"; {near} must take another NIC" if near else ""
-    if not lost:
+    if not lost or lists_no_nics(node, compute_nics(node)):
         return Cost(text=f"the port carries nothing{words}")
     left = fsum(port.rate or 0.0 for port in ports) / GBPS_PER_GBS
     how = next(why for rate, why in rates if rate)
