@@ -73,9 +73,14 @@ def test_what_is_not_known_of_rccl_is_said_and_not_guessed() -> None:
     assert not result.findings
 
 
-def test_a_log_of_nccl_is_no_log_of_rccl() -> None:
-    (job,) = jobs_of("NCCL version 2.21.5+cuda12.4\nn0:1:2 [0] NCCL INFO Using network IB\n")
-    assert job.library == "NCCL"
+@pytest.mark.parametrize(
+    ("line", "library"),
+    [("Using network IB", "NCCL"), ("MSCCL: Setup complete", "NCCL"), ("hipDriverVersion 70253211", "RCCL")],
+)
+def test_a_log_is_of_the_library_that_alone_writes_such_a_line(line: str, library: str) -> None:
+    version = "NCCL version 2.21.5+cuda12.4\n" if library == "NCCL" else ""
+    (job,) = jobs_of(f"{version}n0:1:2 [0] NCCL INFO Using network IB\nn0:1:2 [0] NCCL INFO {line}\n")
+    assert job.library == library
 
 
 HEALTHY = Path(__file__).resolve().parents[3] / "fixtures" / "jobs" / "rccl-healthy" / "logs"
