@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.setup import GivenSetup
 from topodiag.expect.shared import IdentityKey
+from topodiag.expect.verdict import peak_over
 from topodiag.hardware.catalog import gpu_by_name, systems
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
@@ -175,7 +176,9 @@ def _of_node(run: BenchRun, node: Node | None, jobs: Sequence[Job], given: Given
     if given.get("nics") is not None:
         return modelled
     if modelled.expectation is None and wires.nics is None and "rdma" in (wires.kind, seen_kind(jobs)):
-        return with_nics(LEAST_RDMA)
+        least = with_nics(LEAST_RDMA)
+        # A run that lies above the least that such a network brings goes over another one.
+        return modelled if least.expectation is not None and peak_over(run, least.expectation) else least
     guessed = modelled.expectation is None or modelled.expectation.confidence is Confidence.LOW
     if wires.nics is None or not guessed:
         return modelled

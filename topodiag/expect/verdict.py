@@ -46,6 +46,12 @@ def is_severe(verdict: Verdict, *, shown: bool) -> bool:
     return verdict.severe or (verdict.word == LOW and shown and (verdict.ratio or 1.0) < SEVERE)
 
 
+def peak_over(run: BenchRun, expectation: Expectation) -> tuple[float, int] | None:
+    """The greatest bandwidth of a run, GB/s, with its size, where it is more than the links can carry."""
+    peak = max((((row.busbw_gbs or 0.0), row.size) for row in run.rows), default=(0.0, 0))
+    return peak if peak[0] > expectation.limit_gbs * OVER else None
+
+
 def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "") -> Verdict:
     """The verdict on the greatest size; `impossible` for a bandwidth at any size that the wires cannot carry."""
     top = run.top
@@ -56,10 +62,9 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
         return Verdict(UNKNOWN, "one rank: nothing was communicated", size, gbs)
     if expectation is None:
         return Verdict(UNKNOWN, why_none or "nothing is known of the machine", size, gbs)
-    over = max(((row.busbw_gbs or 0.0), row.size) for row in run.rows)
-    limit = expectation.limit_gbs
-    if over[0] > limit * OVER:
-        why = f"{in_gbs(over[0])} is more than the links of {expectation.machine} carry ({in_gbs(limit)})"
+    if (over := peak_over(run, expectation)) is not None:
+        limit = in_gbs(expectation.limit_gbs)
+        why = f"{in_gbs(over[0])} is more than the links of {expectation.machine} carry ({limit})"
         return Verdict(IMPOSSIBLE, why, over[1], over[0], expectation.busbw_gbs)
     at = expectation.busbw.get(size, expectation.busbw_gbs)
     if at < expectation.busbw_gbs * BULK_SHARE or (size not in expectation.busbw and size < _LEAST_BULK):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _NO_WIRE = "not the links; "
 """How the words on steps end which say why themselves."""
+_NOT_JUDGED = ("unknown", "impossible")
 MAX_MESSAGE = 160
 """Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
 MAX_NAMES = 60
@@ -77,7 +78,7 @@ def headline(
 def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
     """What the first run that could not be judged reaches, and what is missing to judge it; "" without one. A run that
     reached nothing stands behind those that did."""
-    unknown = [benchmark for benchmark in benchmarks if benchmark.verdict == "unknown" and benchmark.why]
+    unknown = [benchmark for benchmark in benchmarks if benchmark.verdict in _NOT_JUDGED and benchmark.why]
     if not unknown:
         return ""
     first = min(unknown, key=lambda benchmark: benchmark.run.top is None)
