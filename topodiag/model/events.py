@@ -76,7 +76,8 @@ class Event:
     time_s: float | None = None
     count: int = 1
     date: str = ""
-    """Month, day and clock as syslog writes them, without a year: `Nov 5 12:43:10`; "" where the line has none."""
+    """Month, day and clock as syslog writes them, without a year: `Nov 5 12:43:10`; a time of ISO 8601 with the offset
+    of its zone from UTC; "" where the line has neither."""
 
     @property
     def bus_id(self) -> str | None:

@@ -127,6 +127,19 @@ def test_the_date_of_syslog_is_said_before_the_time_since_boot() -> None:
     assert [when(event) for event in draft.events] == ["Mar 4 05:06:01", "81.1 s after boot"]
 
 
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("2026-03-04T05:06:01.250000+02:00", "2026-03-04T05:06:01+02:00"),
+        ("2026-03-04T05:06:01,250000-0730", "2026-03-04T05:06:01-0730"),
+        ("2026-03-04T05:06:01.250000+00:00", "2026-03-04 05:06:01"),
+    ],
+)
+def test_a_time_of_another_zone_is_said_as_it_stands_there(written: str, said: str) -> None:
+    draft, _ = read("kernel-log", f"{written} tin-4 kernel: {XID}\n")
+    assert [when(event) for event in draft.events] == [said]
+
+
 # --- what systemd's journal says of NVIDIA's units ------------------------------------------------------------
 
 START = "Nov 15 14:15:47 n1 systemd[1]: "

@@ -103,8 +103,9 @@ def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Li
         fields = {**fields, "bus_id": bus_id}
     # An agent that writes to the log is quoted by it: the line is the log's.
     kind = taken.entry.says.removeprefix(f"{FAMILY}.")
-    dated = _LIKE["syslog"].match(place[1].strip())
-    date = " ".join(dated[1].split()) if dated is not None else ""
+    line = place[1].strip()
+    dated, zoned = _LIKE["syslog"].match(line), _LIKE["zoned"].match(line)
+    date = " ".join(dated[1].split()) if dated is not None else "".join(zoned.groups()) if zoned is not None else ""
     return Event(kind, taken.entry.id, message[:MAX_TEXT], blob.origin(*place), fields, time_s=when, date=date)
 
 
