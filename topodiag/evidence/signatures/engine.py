@@ -104,6 +104,8 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         return Refused(entry, "the pattern does not fit")
     if entry.unless and (other := compiled(entry.unless).search(text)) is not None:
         return Refused(entry, f"`unless` fits: {other[0]!r}")
+    if line.time_s < entry.settles_s:
+        return Refused(entry, "the kernel was booting")
     if why := catalogue.silenced(entry, text, *match.span()):
         return Refused(entry, why)
     if (near := entry.near) is not None:

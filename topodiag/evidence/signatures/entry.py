@@ -62,6 +62,8 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text_has: str | tuple[str, ...] = ()
     text_lacks: str | tuple[str, ...] = ()
     wraps: int = 1
+    settles_s: float = 0.0
+    """Seconds since boot in which the line is no news: what is probed or trained then says it, too."""
     over: Over | None = None
     counts: bool = False
     also: bool = False
