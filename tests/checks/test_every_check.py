@@ -18,9 +18,9 @@ from tests.checks.wanted import assert_complete
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck, NodeCheck
 from topodiag.model.connections import no_connections
-from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
+from topodiag.model.layout import Role
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.model.system import Process, Setting

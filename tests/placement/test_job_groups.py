@@ -16,18 +16,13 @@ from topodiag.app.case.placement import Placement, PlaceOptions, open_cluster, o
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile
-from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.cluster import Assignment, Cluster, map_of
 from topodiag.model.connections import no_connections
-from topodiag.model.finding import Confidence
-from topodiag.model.job import Communicator, Job, Operations
-from topodiag.model.layout import BY_NAME, Layout, Role
-from topodiag.model.dimensions import BY_NAME, Role
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job, Operations, Rank
-from topodiag.model.layout import Layout
+from topodiag.model.layout import BY_NAME, Layout, Role
 from topodiag.model.layout_groups import groups_of
-from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, layout_of_job, talk_of_job
 from topodiag.placement.rank_nodes import ranks_of

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.model.cluster import Cluster
 from topodiag.model.cluster import Cluster, RankHosts
 from topodiag.model.errors import TopodiagError
 from topodiag.placement.seats import RULES, assign, by_rule
