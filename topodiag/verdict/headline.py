@@ -25,6 +25,8 @@ _NO_WIRE = "not the links; "
 _NOT_JUDGED = ("unknown", "impossible")
 MAX_MESSAGE = 160
 """Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
+GIVEN = "what was given"
+"""In place of what was seen, where that has neither a job nor a node."""
 MAX_NAMES = 60
 """Characters of its hosts, whose names stand below as well: of more only their number is said."""
 
@@ -71,7 +73,7 @@ def headline(
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else f"{why}; "
     asked = "" if steps else _unknown_words(benchmarks) if benchmarks else _ras_words(scene)
-    seen = f"{steps}{why}{seen_words(scene, scene.case.jobs)}".removesuffix("; what was given") + _past_words(past)
+    seen = f"{steps}{why}{seen_words(scene, scene.case.jobs)}".removesuffix(f"; {GIVEN}") + _past_words(past)
     return loss_words(benchmarks) or asked or seen
 
 
@@ -139,7 +141,8 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene, past: State = S
     elif any(job.done and not job.ranks for job in scene.case.jobs):
         measured = "the program ran to its end; "
     if past is State.HEALTHY:
-        return f"{measured}no fault in what was seen of {seen_words(scene, scene.case.jobs)}"
+        seen = seen_words(scene, scene.case.jobs)
+        return f"{measured}no fault in {seen if seen == GIVEN else f'what was seen of {seen}'}"
     last = [job for job in scene.case.jobs if job.name not in scene.earlier]
     runs = f"the last of {len(last) + len(scene.earlier)} runs" if len(last) == 1 else "the last runs"
     return f"{runs}: {measured}no fault in what was seen of {seen_words(scene, last)}{_past_words(past)}"
@@ -158,7 +161,7 @@ def seen_words(scene: Scene, jobs: Sequence[Job]) -> str:
         words.append(f"{plural(len(jobs), 'job')} of {plural(ranks, 'rank')}" if ranks else plural(len(jobs), "job"))
     if scene.captures:
         words.append(plural(len({node.host for node in scene.captures}), "node"))
-    return " and ".join(words) or "what was given"
+    return " and ".join(words) or GIVEN
 
 
 def loss_words(benchmarks: Sequence[Benchmark]) -> str:
