@@ -54,9 +54,9 @@ def exclusions(
     that a warning of their own checks tells it: nodes with the same reasons together, the worst first, then the fewest.
     A warning that most nodes have is the site's, and excludes none."""
     reasons = _reasons(findings, cohorts)
-    told = {host: tuple(dict.fromkeys((one.id, one.message) for one in own)) for host, own in reasons.items()}
+    messages = {host: tuple(dict.fromkeys((one.id, one.message) for one in own)) for host, own in reasons.items()}
     listed = []
-    for why, nodes in grouped((told[host], host) for host in hosts if host in told).items():
+    for why, nodes in grouped((messages[host], host) for host in hosts if host in messages).items():
         worst = max(reason.severity for reason in reasons[nodes[-1]])
         lost = max(reason.cost.gbs_lost or 0.0 for reason in reasons[nodes[-1]])
         listed.append(Exclusion(tuple(nodes), why, worst, lost or None))

@@ -150,8 +150,8 @@ def _with_trained(
         return differences, (NotObserved("trained PCIe links", f"{why} can do is compared"),)
     built = {difference.device for difference in differences if difference.what == "PCIe"}
     both = [device for device in left if device in right and device not in built]
-    told = ((device, what, mine) for device in both for what, mine in left[device].items() if what in right[device])
-    rows = ((device, what, mine, right[device][what]) for device, what, mine in told)
+    shared = ((device, what, mine) for device in both for what, mine in left[device].items() if what in right[device])
+    rows = ((device, what, mine, right[device][what]) for device, what, mine in shared)
     unlike = (Difference(*row) for row in rows if row[2] != row[3])
     unseen = [device for device in both if LANES not in left[device] or LANES not in right[device]]
     why = f"not known on both sides: {fold_labels(unseen)}"

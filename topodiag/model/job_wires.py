@@ -77,8 +77,8 @@ def socket_gbs(job: Job) -> float:
 
 def hosts_on_sockets(job: Job) -> tuple[str, ...]:
     """The hosts of a job over several nodes whose processes took sockets, or found no RDMA device."""
-    told = (process for process in job.processes if process.network or process.said("no hca"))
-    chosen = grouped((process.host, process.network.lower()) for process in told)
+    choosing = (process for process in job.processes if process.network or process.said("no hca"))
+    chosen = grouped((process.host, process.network.lower()) for process in choosing)
     on_sockets = tuple(host for host, names in chosen.items() if {*names} <= {"socket", ""})
     return on_sockets if len(job.hosts) > 1 else ()
 

@@ -104,9 +104,7 @@ def _tree(root: int, below: dict[int, list[int]]) -> Iterator[int]:
 
 def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, str]]:
     """By finding, its cause and how that leads to it."""
-    by_id = grouped((finding.id, at) for at, finding in enumerate(ordered))
-    places = ((finding.id, at, node) for at, finding in enumerate(ordered) for node in scene.nodes(finding))
-    by_node = grouped(((check, node), at) for check, at, node in places)
+    by_id, by_node = _places(ordered, scene)
     parents: dict[int, tuple[int, str]] = {}
     for rule in RULES:
         if rule.in_part or not any(check in by_id for check in rule.causes):
@@ -117,11 +115,18 @@ def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, s
             other = ordered[at]
             tried = ((place, ordered[place]) for place in _candidates(rule, other, scene, by_id, by_node))
             causes = ((place, cause) for place, cause in tried if rule.notes or _may_explain(cause, other))
-            told = ((place, rule.explains(cause, other, scene)) for place, cause in causes)
-            pair = next((pair for pair in told if pair[1]), None)
+            reasons = ((place, rule.explains(cause, other, scene)) for place, cause in causes)
+            pair = next((pair for pair in reasons if pair[1]), None)
             if pair is not None and not _leads_to(pair[0], at, parents):
                 parents[at] = pair
     return parents
+
+
+def _places(ordered: Sequence[Finding], scene: Scene) -> tuple[dict[str, list[int]], dict[tuple[str, str], list[int]]]:
+    """The places of findings by check, and by check and machine."""
+    by_id = grouped((finding.id, at) for at, finding in enumerate(ordered))
+    on_nodes = ((finding.id, at, node) for at, finding in enumerate(ordered) for node in scene.nodes(finding))
+    return by_id, grouped(((check, node), at) for check, at, node in on_nodes)
 
 
 def _candidates(

@@ -185,7 +185,7 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     hosts = scene.hosts(host for job in case.jobs for host in job.hosts)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks), *(comm.nranks for comm in job.communicators)) for job in case.jobs)
-    logged = sum(bool(job.processes or job.ranks) or not (job.steps or job.ras) for job in case.jobs)
+    logged = sum(map(_is_logged, case.jobs))
     read = f"log {seen}/{world} ranks" if world else f"log of {plural(logged, 'job')}, no rank named"
     texts = [read if logged else "log none"]
     texts += _captures(scene.captured, hosts)
@@ -193,14 +193,22 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     texts += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
     flight = len({record.rank for job in case.jobs for record in job.flight})
     texts += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
-    asked = [counted for job in case.jobs if (counted := answered(job.ras)) is not None]
-    ranks = f"RAS {sum(seen for seen, _ in asked)}/{sum(total for _, total in asked)} ranks"
-    texts += [ranks] if asked else []
+    texts += _asked(case.jobs)
     steps = sum(len(step.steps) for job in case.jobs for step in job.steps)
     texts += [f"training log {plural(steps, 'line')} of steps"] if steps else []
     texts += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
     texts += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
     return tuple(texts)
+
+
+def _is_logged(job: Job) -> bool:
+    return bool(job.processes or job.ranks) or not (job.steps or job.ras)
+
+
+def _asked(jobs: Sequence[Job]) -> list[str]:
+    """How many ranks answered RAS."""
+    asked = [counted for job in jobs if (counted := answered(job.ras)) is not None]
+    return [f"RAS {sum(seen for seen, _ in asked)}/{sum(total for _, total in asked)} ranks"] if asked else []
 
 
 def _captures(captured: Set[str], hosts: Set[str]) -> list[str]:

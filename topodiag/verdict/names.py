@@ -188,9 +188,9 @@ def _of_process(process: Process) -> set[str]:
 def _of_ras(job: Job) -> Iterator[tuple[str, str]]:
     """The hosts that answers of RAS name, which are addresses, each with the host of the log on which its processes
     run; "" where that is not one. Pids of containers are often the same on each host: they tell nothing."""
-    told = grouped(process.key for answer in job.ras for process in answer.named if process.host)
-    logged = grouped((process.host, process.pid) for process in (job.processes if told else ()))
-    answered, own = ({host: set(pids) for host, pids in group.items()} for group in (told, logged))
+    by_address = grouped(process.key for answer in job.ras for process in answer.named if process.host)
+    logged = grouped((process.host, process.pid) for process in (job.processes if by_address else ()))
+    answered, own = ({host: set(pids) for host, pids in group.items()} for group in (by_address, logged))
     for address, pids in answered.items():
         alike = any(pids & others for other, others in answered.items() if other != address)
         texts = [host for host, there in own.items() if pids <= there] if not alike else []

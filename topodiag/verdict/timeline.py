@@ -209,5 +209,5 @@ def around_first_error(result: Result) -> list[Moment]:
 def _begins(timed: Sequence[tuple[float, Moment]], findings: Sequence[Finding]) -> float | None:
     """The time of the first event that stands in the evidence of these findings."""
     lines = {(line.source, line.line) for finding in findings for line in finding.evidence}
-    told = [(time, moment.origin) for time, moment in timed if moment.origin is not None]
-    return min((time for time, origin in told if (origin.source, origin.line) in lines), default=None)
+    times = [(time, moment.origin) for time, moment in timed if moment.origin is not None]
+    return min((time for time, origin in times if (origin.source, origin.line) in lines), default=None)

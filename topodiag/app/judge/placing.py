@@ -147,8 +147,8 @@ def _faults_of(bundles: Sequence[str], job: Job | None) -> dict[str, tuple[str, 
             host = node.host.partition("#")[0]  # numbered where several machines have the name
             pairs += [(host, finding.id) for finding in node.findings if finding.severity is Severity.ERROR]
     if job is not None:
-        found = (finding for outcome in run(Subject.JOB, [job]) for finding in outcome.findings)
-        errors = (one for one in found if one.severity is Severity.ERROR and one.id.startswith(_HARDWARE))
+        findings = (finding for outcome in run(Subject.JOB, [job]) for finding in outcome.findings)
+        errors = (one for one in findings if one.severity is Severity.ERROR and one.id.startswith(_HARDWARE))
         pairs += [(host, error.id) for error in errors for host in error.where.nodes]
     return {host: tuple(dict.fromkeys(ids)) for host, ids in grouped(pairs).items()}
 

@@ -145,8 +145,8 @@ def by_host(topology: Topology, capture: str, pairs: str | None = None) -> Compl
     words = _pairs(pairs) if pairs is not None else None
 
     def plan(guest: Guest) -> Plan:
-        found = find_pairs(guest, topology.node, host) if words is None else read_pairs(guest, host, words)
-        return plan_by_host(guest, host, found)
+        pairs_of = find_pairs(guest, topology.node, host) if words is None else read_pairs(guest, host, words)
+        return plan_by_host(guest, host, pairs_of)
 
     return _completing(topology, plan)
 

@@ -87,8 +87,8 @@ def _compared(cause: Cause, pace: Pace, job: Job, case: Case) -> tuple[str, bool
 
 def _is_from_the_start(cause: Cause, job: Job) -> bool:
     """Whether NCCL's lines at the start of the job show it or what follows from it."""
-    told = (finding for finding in cause.findings if finding.id.startswith(_AT_START) and finding.id != "NET008")
-    return any(line.source in job.files for finding in told for line in finding.evidence)
+    at_start = (finding for finding in cause.findings if finding.id.startswith(_AT_START) and finding.id != "NET008")
+    return any(line.source in job.files for finding in at_start for line in finding.evidence)
 
 
 def _began(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
