@@ -71,7 +71,7 @@ class _Bound:
         self.families: dict[tuple[int, ...], Ints] = {}
         self.fitting: dict[tuple[int, tuple[int, ...], Class], bool] = {}
         self.crossed: dict[tuple[int, ...], bool] = {}
-        self.most_held: dict[tuple[int, Class, int, int | None], int] = {}
+        self.most_held: dict[tuple[int, Class, int, int | None, int], int] = {}
 
     def step_us(self) -> float:
         first, *rest = self.demands
@@ -123,12 +123,16 @@ class _Bound:
             return int((self.room(choice.level) // demand.size).sum()) >= len(demand.groups)
         return self.most_of(number, choice.allowed, copies, largest) >= len(demand.groups)
 
-    def most_of(self, number: int, allowed: Class, copies: int = 1, largest: int | None = None) -> int:
+    def most_of(
+        self, number: int, allowed: Class, copies: int = 1, largest: int | None = None, rows: int = 1
+    ) -> int:  # fmt: skip
         """The most groups of a demand that the free GPUs hold."""
-        key = (number, allowed, copies, largest)
+        key = (number, allowed, copies, largest, rows)
         if key not in self.most_held:
-            size, outermost = self.demands[number].size, self.outermost
-            groups = most_groups(self.cluster, size, allowed, level=outermost, copies=copies, largest=largest)
+            groups = most_groups(
+                self.cluster, self.demands[number].size, allowed,
+                level=self.outermost, copies=copies, largest=largest, rows=rows,
+            )  # fmt: skip
             self.most_held[key] = int(groups.sum())
         return self.most_held[key]
 
@@ -202,13 +206,7 @@ class _Bound:
         )  # fmt: skip
         if rows == 1 and copies == 1:
             return True
-        key = (0, taken[0].allowed, copies, -rows)
-        if key not in self.most_held:
-            groups = most_groups(
-                self.cluster, size, taken[0].allowed, level=self.outermost, copies=copies, rows=rows
-            )  # fmt: skip
-            self.most_held[key] = int(groups.sum())
-        return self.most_held[key] * rows >= len(self.demands[0].groups)
+        return self.most_of(0, taken[0].allowed, copies, rows=rows) * rows >= len(self.demands[0].groups)
 
     def crosses_family(self, number: int, inside: tuple[int, ...]) -> bool:
         """Whether each group of a demand has at most one rank of each family that others join, and all ranks of these
