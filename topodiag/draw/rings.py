@@ -14,7 +14,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import UNSAID, Ring, hosts_along, rings_of
 from topodiag.words.hosts import short_names
-from topodiag.words.units import few, numbered, plural
+from topodiag.words.units import few, fold_runs, numbered, plural
 
 BOX, HIGH, HOP, TOP, LINE = 156, 54, 104, 60, 84
 """A host's box, the room of the arrow behind it, what stands above, and from line to line, px."""
@@ -108,13 +108,7 @@ def _bare(via: str) -> str:
 
 def _spelt(ranks: Sequence[int]) -> str:
     """Ranks in the order of the ring, neighbours that count up as one: `1-7 0`."""
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and rank >= 0 and runs[-1][-1] + 1 == rank:
-            runs[-1] = [runs[-1][0], rank]
-        else:
-            runs.append([rank])
-    return " ".join("-".join(str(rank) if rank >= 0 else "?" for rank in run) for run in runs)
+    return fold_runs([str(rank) if rank >= 0 else "?" for rank in ranks]).replace(", ", " ")
 
 
 def _differs(via: str, usual: str) -> bool:

@@ -18,6 +18,7 @@ from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, MadeOf, ModelComparison
 from topodiag.model.job import GivenSetting, Job
+from topodiag.model.nccl_enums import BY_WEIGHT, SHARDED
 from topodiag.model.node import Node
 from topodiag.model.result import Case
 from topodiag.words.hosts import short_name
@@ -33,12 +34,7 @@ ALIKE = 1.4
 """Times by which the median of the calls may exceed the best of them. The sizes of a bucket differ by 1.19."""
 IN_USE = 0.05
 """Share of a communicator's time from which another one on its GPUs may share its wires."""
-OPERATIONS = {
-    "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "Broadcast": "broadcast",
-    "Reduce": "reduce",
-}  # fmt: skip
-OF_ONE_RANK = ("AllGather", "ReduceScatter")
-"""The Inspector tells their size as that of one rank, nccl-tests as that of all."""
+OPERATIONS: Mapping[str, str] = {collective.value: collective.tested for collective in BY_WEIGHT}
 
 LIMITS = ("Max CTAs", "CTA policy", "nvlsCTAs", "CGA cluster size", "Net name")
 """What an application gives to a communicator of its choice (ncclConfig_t), as NCCL prints it: with few CTAs it leaves
@@ -125,7 +121,8 @@ def _fills(comm: InspectorCommunicator, machines: Mapping[str, Node]) -> bool:
 
 
 def _bytes(size: CallsOfOneSize, nranks: int) -> int:
-    return size.bytes * (nranks if size.collective in OF_ONE_RANK else 1)
+    # The Inspector tells the size of a sharded operation as that of one rank, nccl-tests as that of all.
+    return size.bytes * (nranks if size.collective in SHARDED else 1)
 
 
 def _best(measured: _Measured) -> float:

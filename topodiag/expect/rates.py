@@ -16,6 +16,7 @@ from topodiag.expect.stages import behind_pcie, limit_of, network_gbs, stages
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.predict import predict_job, predict_tree
 from topodiag.nccl.prediction import NO_NIC, Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of, nets_of
@@ -253,7 +254,7 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
 
 def _pair_gbs(setup: Setup, predicted: Prediction) -> float:
     """The least bandwidth between two GPUs of a node that are neighbours in rank order, or any two."""
-    gpus = [f"GPU/0-{_packed(pci)}" for _, pci in sorted(gpus_of(setup.tree).items())]
+    gpus = [f"GPU/0-{bus_id(pci.get('busid') or ''):x}" for _, pci in sorted(gpus_of(setup.tree).items())]
     rates = [
         path[1]
         for label in predicted.paths
@@ -267,9 +268,3 @@ def _pair_gbs(setup: Setup, predicted: Prediction) -> float:
         if a != b and b in predicted.paths.get(a, {})
     ]
     return min(neighbours or rates, default=0.0)
-
-
-def _packed(pci: Element) -> str:
-    """A bus id as NCCL packs and prints it: 0001:10:00.0 is 110000."""
-    digits = "".join(c for c in (pci.get("busid") or "") if c.isalnum())
-    return f"{int(digits, 16):x}" if digits and all(c in "0123456789abcdefABCDEF" for c in digits) else ""

@@ -180,14 +180,9 @@ def _read(
         return _normal(tree, cpus())
     count = workers or cpus()
     streamed = source.pieces(chunk) if source is not None else iter(())
-    early: list[TextPiece] = []
-    held = 0
-    while count > 1 and held < LITTLE_BYTES and (piece := next(streamed, None)):  # a short stream is not worth a pool
-        early.append(piece)
-        held += len(piece.data)
-    can_be_shared = len(tasks) > 1 or any(span.coding for task in tasks for span in task)
-    much = can_be_shared and (workers is not None or plan.size >= LITTLE_BYTES)
-    if count > 1 and (much or held >= LITTLE_BYTES):
+    early = list(_first(streamed, LITTLE_BYTES if count > 1 else 0))  # a short stream is not worth a pool
+    much = _can_be_shared(tasks) and (workers is not None or plan.size >= LITTLE_BYTES)
+    if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
         from topodiag.fleet.pool import run_pool  # noqa: PLC0415 - processes, of which a short log needs none
 
         text = chain(early, streamed) if source is not None else None
@@ -198,6 +193,10 @@ def _read(
         reading = source.reading
         tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
     return _normal(tree, min(count, cpus()))
+
+
+def _can_be_shared(tasks: Sequence[Task]) -> bool:
+    return len(tasks) > 1 or any(span.coding for task in tasks for span in task)
 
 
 def _read_here(
@@ -256,6 +255,12 @@ def _store(several: Sequence[Facts]) -> Store | None:
     """Where what becomes of them waits on disk, if it is much."""
     much = any(facts.maps for facts in several) or sum(facts.nbytes for facts in several) > MOST_BYTES
     return Store() if much else None
+
+
+def _first(streamed: Iterator[TextPiece], size: int) -> Iterator[TextPiece]:
+    while size > 0 and (piece := next(streamed, None)) is not None:
+        size -= len(piece.data)
+        yield piece
 
 
 def _open_stdin(intake: Intake) -> _Stdin:
