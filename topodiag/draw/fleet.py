@@ -8,7 +8,7 @@ from topodiag.draw.svg import Canvas, width_of
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FleetResult, Outlier
 from topodiag.model.fleet_words import spelled
-from topodiag.words.hosts import short_names
+from topodiag.words.hosts import natural, short_names
 from topodiag.words.units import few, grouped, number, plural, read_number, short_hosts
 
 WIDE, LABEL, TOP = 640, 250, 66
@@ -77,12 +77,7 @@ def _cells(nodes: Sequence[str], findings: Iterable[Finding]) -> dict[str, dict[
 def _parts(parts: Iterable[str]) -> list[str]:
     """Columns: GPUs, then NICs by number; of very many the first, and always the one of the node as a whole."""
 
-    def key(part: str) -> tuple[bool, bool, str, int]:
-        stem = part.rstrip("0123456789")
-        digits = part[len(stem) :][:9]
-        return part == WHOLE, not part.startswith("GPU"), stem, int(digits) if digits else -1
-
-    known = sorted(set(parts), key=key)
+    known = sorted(set(parts), key=lambda part: (part == WHOLE, not part.startswith("GPU"), natural(part)))
     whole = [WHOLE] if WHOLE in known else []
     return [part for part in known if part != WHOLE][: MOST_PARTS - len(whole)] + whole
 
