@@ -16,14 +16,9 @@ CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 
 
 @examples("text", "name", "links")
-def test_product_names_of_nvml_lead_to_their_datasheet(text: str, name: str, links: int) -> None:
+def test_product_names_of_nvml_lead_to_their_datasheet(text: str, name: str | None, links: int | None) -> None:
     gpu = catalog.gpu_by_name(text)
-    assert (gpu.name, gpu.nvlinks) == (name, links)
-
-
-@examples("text")
-def test_virtual_and_unknown_gpus_have_no_datasheet(text: str) -> None:
-    assert catalog.gpu_by_name(text) is None
+    assert (gpu and gpu.name, gpu and gpu.nvlinks) == (name, links)
 
 
 @examples("name", "figures")
@@ -39,13 +34,9 @@ def test_spelling_case_and_a_mig_slice_do_not_matter() -> None:
 
 
 @examples("device", "name")
-def test_pci_device_ids_lead_to_the_same_datasheets(device: int, name: str) -> None:
+def test_pci_device_ids_lead_to_the_same_datasheets(device: int, name: str | None) -> None:
     gpu = catalog.gpu_by_pci_device(device)
-    assert gpu.name == name
-
-
-def test_an_nvswitch_is_no_gpu() -> None:
-    assert catalog.gpu_by_pci_device(0x22A3) is None
+    assert (gpu and gpu.name) == name
 
 
 @examples("hca_type", "name", "rate")
@@ -73,14 +64,9 @@ def test_unknown_nics_are_none() -> None:
 
 
 @examples("text", "name")
-def test_product_names_and_instance_types_lead_to_their_machine(text: str, name: str) -> None:
+def test_product_names_and_instance_types_lead_to_their_machine(text: str, name: str | None) -> None:
     system = catalog.system_by_product(text)
-    assert system.name == name
-
-
-@pytest.mark.parametrize("text", ["", "Virtual Machine", "Google Compute Engine", "SYS-821GE-TNHR", "xp5.48xlargex"])
-def test_a_product_that_says_nothing_leads_nowhere(text: str) -> None:
-    assert catalog.system_by_product(text) is None
+    assert (system and system.name) == name
 
 
 def names(*args: Any) -> list[str]:
@@ -141,13 +127,6 @@ def test_nccl_reckons_the_processor_interconnect_by_model(
     arch: str, vendor: str | None, family: int | None, model: int | None, gbs: float
 ) -> None:
     assert catalog.smp_gbs(arch, vendor, family, model) == gbs
-
-
-@examples("arch", "vendor", "family", "model")
-def test_an_unknown_processor_bounds_nothing(
-    arch: str, vendor: str | None, family: int | None, model: int | None
-) -> None:
-    assert catalog.smp_gbs(arch, vendor, family, model) == 5000
 
 
 @examples("link", "latency_us")
