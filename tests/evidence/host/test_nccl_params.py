@@ -33,8 +33,3 @@ def test_it_is_known_by_its_second_line_whatever_stands_around() -> None:
 @examples("reason", "kind")
 def test_a_reason_names_a_part(reason: str, kind: str) -> None:
     assert kind_of(reason) == kind
-
-
-@examples("reason")
-def test_a_node_kept_free_on_purpose_is_no_fault(reason: str) -> None:
-    assert kind_of(reason) == ""

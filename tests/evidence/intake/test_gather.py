@@ -108,8 +108,7 @@ def test_a_folder_that_holds_itself_ends(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_what_may_not_be_read_is_noted_and_the_rest_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(RECORD)
-    (tmp_path / "secret").write_bytes(RECORD)
+    laid(tmp_path, {"a.log": RECORD, "secret": RECORD})
     (tmp_path / "secret").chmod(0)
     intake = gather([str(tmp_path)])
     assert (len(intake.pieces), len(intake.aside)) == (1, 1)
@@ -309,9 +308,7 @@ def test_of_a_plain_text_that_is_larger_than_its_reader_takes_nothing_is_read(tm
 def kfd_tree(top: Path) -> Path:
     folder = top / "sys" / "class" / "kfd" / "kfd" / "topology" / "nodes" / "1"
     folder.mkdir(parents=True)
-    (folder / "properties").write_text("simd_count 1216\nlocation_id 5632\n")
-    (folder / "blob").write_bytes(b"\0\1")
-    (folder / "large").write_bytes(b"x" * 5000)
+    laid(folder, {"properties": "simd_count 1216\nlocation_id 5632\n", "blob": b"\0\1", "large": b"x" * 5000})
     return top
 
 

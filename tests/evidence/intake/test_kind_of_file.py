@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.files import filed
+from tests.files import filed, laid
 from tests.tables import examples
 from topodiag.api import bench, diagnose
 from topodiag.evidence import registry
@@ -147,8 +147,7 @@ def behind(label: str, text: str) -> str:
 @pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("text", [KERNEL, ROWS], ids=["a kernel log", "remapped rows"])
 def test_a_label_before_every_line_changes_no_verdict(tmp_path: Path, text: str, label: str) -> None:
-    (tmp_path / "plain.txt").write_text(text)
-    (tmp_path / "labelled.txt").write_text(behind(label, text))
+    laid(tmp_path, {"plain.txt": text, "labelled.txt": behind(label, text)})
     plain, labelled = (diagnose([str(tmp_path / name)]) for name in ("plain.txt", "labelled.txt"))
     assert [finding.id for finding in labelled.findings] == [finding.id for finding in plain.findings]
     assert labelled.verdict.state is plain.verdict.state
@@ -216,8 +215,7 @@ def test_a_text_of_which_no_line_speaks_stays_unknown(text: str) -> None:
 @pytest.mark.parametrize(("line", "kind"), [(XID, Kind.NODE_TEXT), (ECC, Kind.JOB_OUTPUT)])
 def test_the_line_that_matters_is_found_in_the_middle_of_a_long_text(tmp_path: Path, line: str, kind: Kind) -> None:
     noise = "Epoch 3: loss 0.31 lr 1e-4 grad norm 1.0\n" * (3 * HEAD_BYTES // 40)
-    path = filed(tmp_path, "slurm.out", noise + line + noise)
-    assert gather([str(path)]).pieces[0].kinds == (kind,)
+    assert gather([str(filed(tmp_path, "slurm.out", noise + line + noise))]).pieces[0].kinds == (kind,)
 
 
 def test_a_job_whose_output_holds_the_kernels_lines_is_both() -> None:
@@ -225,8 +223,7 @@ def test_a_job_whose_output_holds_the_kernels_lines_is_both() -> None:
 
 
 def test_of_a_text_without_a_known_line_nothing_is_known_and_what_was_looked_for_is_said(tmp_path: Path) -> None:
-    path = filed(tmp_path, "slurm.out", "Epoch 3: loss 0.31\n")
-    result = diagnose(str(path))
+    result = diagnose(str(filed(tmp_path, "slurm.out", "Epoch 3: loss 0.31\n")))
     assert result.verdict.state.value == "unknown"
     assert "1 text without a line of NCCL" in result.verdict.headline
     said = " ".join(gap.why for gap in result.not_observed)

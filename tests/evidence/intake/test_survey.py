@@ -45,8 +45,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 def test_what_stands_in_the_middle_is_found(
     tmp_path: Path, middle: bytes, kind: Kind, sources: tuple[str, ...], packer: str
 ) -> None:
-    file = filed(tmp_path, "job.out", PACKERS[packer](FILLER + middle + FILLER))
-    (piece,) = gather([str(file)]).pieces
+    (piece,) = gather([str(filed(tmp_path, "job.out", PACKERS[packer](FILLER + middle + FILLER)))]).pieces
     assert kind in piece.kinds
     assert set(sources) <= set(piece.sources)
 
@@ -54,8 +53,7 @@ def test_what_stands_in_the_middle_is_found(
 @pytest.mark.parametrize("middle", [TABLE, IBSTAT, XID, ERROR])
 def test_standard_input_is_read_like_a_file(tmp_path: Path, middle: bytes) -> None:
     data = FILLER + middle + FILLER
-    (tmp_path / "job.out").write_bytes(data)
-    (of_file,) = gather([str(tmp_path / "job.out")]).pieces
+    (of_file,) = gather([str(filed(tmp_path, "job.out", data))]).pieces
     intake = gather(["-"], stdin=io.BytesIO(data))
     (of_stream,) = intake.pieces
     assert (of_stream.kinds, of_stream.sources) == (of_file.kinds, of_file.sources)

@@ -8,11 +8,6 @@ from tests.tables import examples
 from topodiag.evidence.network import rdma_words as words
 
 
-@pytest.mark.parametrize("text", ["4: ACTIVE", "PORT_ACTIVE (4)", "Active", " ACTIVE", "active"])
-def test_active_is_one_word_in_every_spelling(text: str) -> None:
-    assert words.port_state(text) == "ACTIVE"
-
-
 @examples("text", "state")
 def test_port_states(text: str, state: str | None) -> None:
     assert words.port_state(text) == state

@@ -19,11 +19,6 @@ def test_a_store_without_name_port_or_answer_is_an_error_with_its_own_advice(tex
 
 
 @examples("text")
-def test_one_family_of_addresses_or_the_port_of_a_side_service_is_none(text: str) -> None:
-    assert said_of(text) is None
-
-
-@examples("text")
 def test_a_port_that_another_process_has_ends_the_one_that_wants_it(text: str) -> None:
     assert said_of(text) == ("ended", {"how": "port taken"})
     assert said_of(f"{LISTEN} bind to [::]:29500 (errno: 97 - Address family not supported by protocol).") == (

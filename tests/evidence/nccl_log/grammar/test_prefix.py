@@ -138,11 +138,6 @@ def test_the_place_of_a_warning_is_read_behind_a_masked_head() -> None:
     assert (record.level, record.place, record.message) == ("WARN", "misc/socket.cc:483", "Net : Connect failed")
 
 
-@examples("prose")
-def test_prose_and_torn_heads_are_no_records(prose: str) -> None:
-    assert not list(records(prose))
-
-
 @examples("front")
 def test_both_readers_agree_on_masked_heads(front: str) -> None:
     lines = "".join(
