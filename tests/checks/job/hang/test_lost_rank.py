@@ -73,8 +73,7 @@ def test_answers_of_ras_alone_show_a_rank_that_is_dead(tmp_path: Path) -> None:
 
 
 def test_answers_of_ras_without_an_error_leave_open_whether_a_rank_is_stopped(tmp_path: Path) -> None:
-    (tmp_path / "answer.json").write_text(json.dumps(status(4, missing=2)))
-    document = json.loads(diagnose(str(tmp_path)).to_json())
+    document = json.loads(diagnose(str(laid(tmp_path, {"answer.json": json.dumps(status(4, missing=2))}))).to_json())
     assert [(finding["id"], finding["where"]["ranks"]) for finding in document["findings"]] == [("JOB006", [2])]
 
 

@@ -61,7 +61,7 @@ def test_what_2_32_only_tells_is_no_fault(line: str) -> None:
 
 
 @examples("line")
-def test_what_2_32_could_not_test_is_unknown(line: str) -> None:
+def test_what_2_32_could_not_test_or_read_is_unknown(line: str) -> None:
     assert NcclReports().judge(job(line)).status is Status.UNKNOWN
 
 
@@ -87,11 +87,6 @@ def test_a_setting_that_the_logs_show_as_well_is_told_once() -> None:
     diagnosis = read_diagnostics("\n".join(HEAD + line for line in env("NCCL_ALGO", ("Ring", "0"), ("Tree", "1"))), "x")
     judged = replace(given, processes=(*processes, *given.processes[2:]), diagnostics=diagnosis)
     assert NcclReports().judge(judged).status is Status.CLEAN
-
-
-@examples("line")
-def test_data_that_nccl_could_not_read_is_unknown(line: str) -> None:
-    assert NcclReports().judge(job(line)).status is Status.UNKNOWN
 
 
 def test_the_lines_are_found_in_the_output_of_a_job_behind_a_launcher(tmp_path: Path) -> None:
