@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.small_log import log
-from tests.files import filed
+from tests.files import filed, laid
 from tests.nccl_tests import table
 from tests.tables import examples
 from topodiag.app.bench import bench
@@ -35,8 +35,7 @@ def printed(beta: float, **more: Any) -> str:
 
 
 def judged(tmp_path: Path, text: str, options: BenchOptions | None = None):  # type: ignore[no-untyped-def]
-    place = filed(tmp_path, "out.log", text)
-    return bench([str(place)], options=options)
+    return bench([str(filed(tmp_path, "out.log", text))], options=options)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +81,7 @@ def test_a_run_is_judged_by_what_is_known_of_its_machine(
 
 
 def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
-    (tmp_path / "a.log.gz").write_bytes(gzip.compress(printed(270).encode()))
-    (tmp_path / "b.log").write_text(printed(271))
-    result = bench([str(tmp_path)])
+    result = bench([str(laid(tmp_path, {"a.log.gz": gzip.compress(printed(270).encode()), "b.log": printed(271)}))])
     assert [Path(piece.path).name for piece in result.inputs] == ["a.log.gz", "b.log"]
     assert all(piece.kind == "nccl-tests" and piece.records == len(SIZES) for piece in result.inputs)
 
@@ -100,8 +97,7 @@ def test_a_file_without_a_run_among_others_is_a_gap_and_alone_an_error(tmp_path:
     other = filed(tmp_path, "notes.txt", "nothing\n")
     with pytest.raises(InputError, match="holds no table"):
         bench([str(other)])
-    (tmp_path / "b.log").write_text(printed(271))
-    assert any(gap.what == str(other) for gap in bench([str(tmp_path)]).not_observed)
+    assert any(gap.what == str(other) for gap in bench([str(laid(tmp_path, {"b.log": printed(271)}))]).not_observed)
 
 
 def test_settings_of_the_run_count(tmp_path: Path) -> None:
@@ -121,15 +117,13 @@ def test_a_build_without_mpi_is_told_as_what_it_is(tmp_path: Path) -> None:
 
 
 def test_placements_far_apart_are_compared(tmp_path: Path) -> None:
-    (tmp_path / "packed.log").write_text(printed(250, ranks=16, hosts=2))
-    (tmp_path / "spread.log").write_text(printed(100, ranks=16, hosts=2))
+    laid(tmp_path, {"packed.log": printed(250, ranks=16, hosts=2), "spread.log": printed(100, ranks=16, hosts=2)})
     result = bench([str(tmp_path)], options=BenchOptions(by_file=True, system="dgx-h100"))
     assert "BEN005" in {finding.id for finding in result.findings}
 
 
 def test_a_bundle_beside_the_table_is_the_machine(tmp_path: Path) -> None:
-    (tmp_path / "out.log").write_text(printed(120))
-    beside = bench([str(tmp_path), "fixture:dgx-h100-healthy"])
+    beside = bench([str(laid(tmp_path, {"out.log": printed(120)})), "fixture:dgx-h100-healthy"])
     named = bench([str(tmp_path)], options=BenchOptions(machine=("fixture:dgx-h100-healthy",)))
     assert beside.benchmarks[0].expected == named.benchmarks[0].expected
     assert beside.benchmarks[0].expected.confidence is Confidence.HIGH
@@ -199,16 +193,13 @@ def test_nodes_of_two_kinds_are_told_and_the_weakest_speaks(tmp_path: Path) -> N
 
 
 def test_a_node_with_other_gpus_than_the_run_is_left_out_and_told(tmp_path: Path) -> None:
-    place = filed(tmp_path, "out.log", printed(270))
-    result = bench([str(place), "fixture:dgx-h100-healthy", "fixture:hgx-a100"])
+    result = bench([str(filed(tmp_path, "out.log", printed(270))), "fixture:dgx-h100-healthy", "fixture:hgx-a100"])
     assert result.benchmarks[0].verdict == "normal"
     assert any(gap.why.startswith("a100-207 left out") for gap in result.not_observed)
 
 
 def test_a_hostfile_beside_the_table_is_evidence_as_for_a_diagnosis(tmp_path: Path) -> None:
-    (tmp_path / "out.log").write_text(printed(270))
-    (tmp_path / "hosts").write_text("gpu01 slots=8\ngpu02 slots=8\n")
-    result = bench([str(tmp_path)])
+    result = bench([str(laid(tmp_path, {"out.log": printed(270), "hosts": "gpu01 slots=8\ngpu02 slots=8\n"}))])
     assert [Path(piece.path).name for piece in result.inputs] == ["hosts", "out.log"]
     assert result.not_observed == diagnose([str(tmp_path)]).not_observed
 

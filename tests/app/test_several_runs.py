@@ -84,8 +84,7 @@ RETRY = (
 
 
 def test_a_run_that_reached_something_stands_before_one_without_a_row(tmp_path: Path) -> None:
-    path = filed(tmp_path, "runs.txt", EMPTY + run("all_reduce_perf", 180.0, 1.875, "sum"))
-    verdict = diagnose(str(path)).verdict
+    verdict = diagnose(str(filed(tmp_path, "runs.txt", EMPTY + run("all_reduce_perf", 180.0, 1.875, "sum")))).verdict
     assert "reaches" in verdict.headline
 
 
@@ -93,8 +92,7 @@ def test_a_run_that_reached_something_stands_before_one_without_a_row(tmp_path: 
 def test_a_run_without_a_row_failed_where_an_error_of_the_network_ended_it(
     tmp_path: Path, end: str, state: str
 ) -> None:
-    path = filed(tmp_path, "run.txt", EMPTY + end)
-    verdict = diagnose(str(path)).verdict
+    verdict = diagnose(str(filed(tmp_path, "run.txt", EMPTY + end))).verdict
     assert verdict.state.value == state
 
 

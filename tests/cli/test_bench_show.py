@@ -23,8 +23,7 @@ def run(*args: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def out(tmp_path: Path) -> str:
-    place = filed(tmp_path, "all_reduce.log", table())
-    return str(place)
+    return str(filed(tmp_path, "all_reduce.log", table()))
 
 
 def test_standard_input_and_packed_files_are_read(out: str, tmp_path: Path) -> None:

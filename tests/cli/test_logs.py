@@ -16,8 +16,7 @@ from topodiag.cli.logs import logs
 
 @pytest.fixture
 def small(tmp_path):
-    place = filed(tmp_path, "job.log", log())
-    return str(place)
+    return str(filed(tmp_path, "job.log", log()))
 
 
 def run(*args, **kwargs):
@@ -51,8 +50,7 @@ def test_saved_facts_tell_the_same_job(small, tmp_path):
 
 
 def test_a_packed_log_is_the_same_job(small, tmp_path):
-    packed = filed(tmp_path, "job.log.gz", gzip.compress(log().encode()))
-    done = run(str(packed), "--ranks", "--fail-on", "never")
+    done = run(str(filed(tmp_path, "job.log.gz", gzip.compress(log().encode()))), "--ranks", "--fail-on", "never")
     assert "0000:01:00.0" in done.stdout
 
 
@@ -67,8 +65,7 @@ def test_tables_are_written_as_csv_and_parquet(small, tmp_path):
 
 def test_a_missing_or_wrong_file_is_exit_2(tmp_path):
     assert run(str(tmp_path / "none.log")).returncode == 2
-    picture = filed(tmp_path, "picture.log", b"\x89PNG\r\n\x1a\n" + bytes(100))
-    done = run(str(picture))
+    done = run(str(filed(tmp_path, "picture.log", b"\x89PNG\r\n\x1a\n" + bytes(100))))
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 

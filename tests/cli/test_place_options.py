@@ -50,14 +50,12 @@ def test_gpus_that_are_left_over_are_told() -> None:
 
 
 def test_groups_make_the_ranks_that_they_name(tmp_path: Path) -> None:
-    place = filed(tmp_path, "groups.json", '{"together": ["0-3", "4-7"]}')
-    ready = opened("--nodes", "2", "--groups", str(place))
+    ready = opened("--nodes", "2", "--groups", str(filed(tmp_path, "groups.json", '{"together": ["0-3", "4-7"]}')))
     assert (ready.world, ready.layout, len(ready.groups)) == (8, None, 1)
 
 
 def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
-    place = filed(tmp_path, "hosts", "gpu1:8\ngpu2:8\n")
-    ready = opened("--hostfile", str(place), "--tp", "8")
+    ready = opened("--hostfile", str(filed(tmp_path, "hosts", "gpu1:8\ngpu2:8\n")), "--tp", "8")
     assert ready.cluster.names == ("gpu1", "gpu2")
     assert ready.world == 16
 

@@ -70,8 +70,7 @@ def test_a_folder_of_bundles_is_nodes_that_are_equally_near(tmp_path: Path) -> N
 def test_bundles_are_found_in_folders_below_and_named_one_by_one(tmp_path: Path) -> None:
     a = bundle(tmp_path / "rack1" / "a", "a")
     b = bundle(tmp_path / "rack2" / "b", "b")
-    (tmp_path / "rack2" / "c.tar.gz").write_bytes(b"")
-    (tmp_path / "rack2" / "notes.txt").write_text("no bundle")
+    laid(tmp_path, {"rack2/c.tar.gz": b"", "rack2/notes.txt": "no bundle"})
     assert list(find_bundles(str(tmp_path))) == [str(a), str(b), str(tmp_path / "rack2" / "c.tar.gz")]
     assert read_bundles([str(b), str(a)]).nodes == ("a", "b")
 
@@ -101,8 +100,7 @@ def test_what_differs_from_most_nodes_is_said(tmp_path: Path) -> None:
     bundle(tmp_path / "slow", "gpu3", "dgx-h100-nic-down-and-half-rate")
     bundle(tmp_path / "other", "a0", "hgx-a100")
     bundle(tmp_path / "login", "login", "no-gpu")
-    (tmp_path / "cut.tar.gz").write_bytes(b"\x1f\x8bcut")
-    facts = read_bundles([str(tmp_path)])
+    facts = read_bundles([str(laid(tmp_path, {"cut.tar.gz": b"\x1f\x8bcut"}))])
     assert facts.nodes == ("a0", "gpu0", "gpu1", "gpu2", "gpu3")
     text = "\n".join(facts.notes)
     assert "2 of 5 nodes have other NICs up than 8 of 400 Gb/s" in text

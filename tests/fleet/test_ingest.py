@@ -171,8 +171,7 @@ TORCH = (
 
 
 def test_saved_facts_of_what_only_an_application_said_are_evidence_still(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(TORCH)
-    read = ingest([str(tmp_path / "a.log")])
+    read = ingest([str(filed(tmp_path, "a.log", TORCH))])
     assert read.facts["event"].values("level") == ["APP"]
     with (tmp_path / "job.facts").open("wb") as stream:
         save(stream, read.facts, read.files)
@@ -214,8 +213,7 @@ def test_the_same_log_twice_counts_once_and_says_so(tmp_path: Path) -> None:
 def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:
     text = b"".join(rank_log(rank % 4) for rank in range(200))
     packed = gzip.compress(text)
-    (tmp_path / "a.log.gz").write_bytes(packed[: len(packed) * 3 // 4])
-    got = ingest([str(tmp_path / "a.log.gz")], chunk=5000)
+    got = ingest([str(filed(tmp_path, "a.log.gz", packed[: len(packed) * 3 // 4]))], chunk=5000)
     assert got.inputs[0].records > 100
     assert got.damaged == (f"{tmp_path}/a.log.gz: the archive is cut short: what was readable counts",)
     assert got.files[0].note == "the archive is cut short: what was readable counts"
