@@ -8,25 +8,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.tables import examples
+from topodiag.cost import collectives
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link
-from topodiag.cost.collectives import (
-    ALGORITHMS,
-    COLLECTIVES,
-    NotModelledError,
-    algorithms,
-    busbw_gbs,
-    bytes_per_rank,
-    shape,
-    terms,
-    time_us,
-)
 from topodiag.cost.hierarchy import bound_us, leaders, total_us, two_level
 from topodiag.cost.spread import Spread, available, bound, derivation, price
 from topodiag.cost.spread import time_us as spread_us
 
 links = st.builds(Link, st.floats(0, 100), st.floats(0.1, 1000))
 sizes = st.floats(1, 1e12)
-KINDS = [(collective, algorithm) for collective in COLLECTIVES for algorithm in algorithms(collective)]
+KINDS = [
+    (collective, algorithm)
+    for collective in collectives.COLLECTIVES
+    for algorithm in collectives.algorithms(collective)
+]
 kinds = st.sampled_from(KINDS)
 spreads = st.builds(Spread, st.integers(1, 64), st.integers(1, 16), links, links)
 switched = st.builds(Spread, st.integers(1, 32), st.integers(1, 16), links, links, st.just(True))
@@ -37,7 +31,7 @@ NEAR = 1 + 1e-9
 @given(kinds, st.integers(1, 10).map(lambda power: 1 << power), sizes, sizes, links)
 def test_time_grows_with_bytes(kind: tuple[str, str], ranks: int, one: float, other: float, link: Link) -> None:
     small, large = sorted((one, other))
-    assert time_us(*kind, ranks, small, link) <= time_us(*kind, ranks, large, link) * NEAR
+    assert collectives.time_us(*kind, ranks, small, link) <= collectives.time_us(*kind, ranks, large, link) * NEAR
 
 
 @given(kinds, st.integers(1, 4096), st.integers(1, 4096), sizes, links)
@@ -45,13 +39,13 @@ def test_time_never_falls_with_more_ranks(kind: tuple[str, str], one: int, other
     fewer, more = sorted((one, other))
     if kind[1] == "halving_doubling":
         fewer, more = 1 << (fewer.bit_length() - 1), 1 << (more.bit_length() - 1)
-    assert time_us(*kind, fewer, size, link) <= time_us(*kind, more, size, link) * NEAR
+    assert collectives.time_us(*kind, fewer, size, link) <= collectives.time_us(*kind, more, size, link) * NEAR
 
 
 @given(kinds, st.integers(1, 9).map(lambda power: 1 << power), sizes, links)
 def test_no_rank_sends_faster_than_its_link(kind: tuple[str, str], ranks: int, size: float, link: Link) -> None:
-    sent = bytes_per_rank(*kind, ranks, size)
-    assert sent / time_us(*kind, ranks, size, link) <= link.gbs * BYTES_PER_US * NEAR
+    sent = collectives.bytes_per_rank(*kind, ranks, size)
+    assert sent / collectives.time_us(*kind, ranks, size, link) <= link.gbs * BYTES_PER_US * NEAR
 
 
 @given(st.sampled_from(PHASED), spreads, sizes)
@@ -74,7 +68,7 @@ def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread
     """Bus bandwidth is what a rank's links carry: its way inside and its node's ways out."""
     way = price(collective, spread, size)
     most = (spread.inside.gbs if spread.per_node > 1 else 0) + (spread.outside.gbs * spread.per_node)
-    assert busbw_gbs(collective, spread.ranks, size, way.time_us) <= most * NEAR
+    assert collectives.busbw_gbs(collective, spread.ranks, size, way.time_us) <= most * NEAR
 
 
 @given(st.sampled_from(PHASED), spreads, st.integers(1, 64), sizes)
@@ -102,7 +96,7 @@ def test_the_fastest_is_no_slower_than_any_it_chose_from(collective: str, spread
 
 @given(kinds, st.integers(1, 9).map(lambda power: 1 << power), sizes, links)
 def test_latency_and_transfer_are_the_time(kind: tuple[str, str], ranks: int, size: float, link: Link) -> None:
-    named = {term.name: term.value for term in terms(*kind, ranks, size, link)}
+    named = {term.name: term.value for term in collectives.terms(*kind, ranks, size, link)}
     assert named["latency"] + named["transfer"] == pytest.approx(named["time"])
     assert named["transfer"] >= -1e-6 * named["time"]
 
@@ -111,8 +105,8 @@ def test_latency_and_transfer_are_the_time(kind: tuple[str, str], ranks: int, si
 def test_many_sizes_at_once_give_what_each_gives_alone(collective: str, algorithm: str) -> None:
     link, many = Link(2.5, 48.0), np.array([1.0, 4096.0, 1e6, 1e9])
     for ranks in (2, 8, 64):
-        numbers = [time_us(collective, algorithm, ranks, float(size), link) for size in many]
-        assert np.allclose(time_us(collective, algorithm, ranks, many, link), numbers)
+        numbers = [collectives.time_us(collective, algorithm, ranks, float(size), link) for size in many]
+        assert np.allclose(collectives.time_us(collective, algorithm, ranks, many, link), numbers)
 
 
 @pytest.mark.parametrize("collective", PHASED)
@@ -133,7 +127,7 @@ def test_every_derivation_ends_with_its_time(collective: str) -> None:
 
 
 def test_pipelines_take_as_many_chunks_as_pay() -> None:
-    chain = shape("broadcast", "ring", 16)
+    chain = collectives.shape("broadcast", "ring", 16)
     link = Link(5.0, 50.0)
     assert chain.chunks(1.0, link) == 1, "a byte is not cut"
     best = chain.chunks(1e9, link)
@@ -143,12 +137,12 @@ def test_pipelines_take_as_many_chunks_as_pay() -> None:
 
     assert at(best) <= min(at(best / 2), at(best * 2))
     assert chain.time_us(1e9, link) == pytest.approx(at(best))
-    assert shape("broadcast", "ring", 16).count(1.0, link) == 15
+    assert collectives.shape("broadcast", "ring", 16).count(1.0, link) == 15
 
 
 def test_a_reducing_switch_gives_eight_h100_the_480_gb_s_that_is_published() -> None:
-    took = time_us("all_reduce", "nvls", 8, 8e9, Link(0.6, 370.8))
-    assert busbw_gbs("all_reduce", 8, 8e9, took) == pytest.approx(480, rel=0.02)
+    took = collectives.time_us("all_reduce", "nvls", 8, 8e9, Link(0.6, 370.8))
+    assert collectives.busbw_gbs("all_reduce", 8, 8e9, took) == pytest.approx(480, rel=0.02)
 
 
 H100 = Spread(2, 8, Link(0.6, 370.8), Link(5.0, 48.0), switch=True)
@@ -157,15 +151,15 @@ H100 = Spread(2, 8, Link(0.6, 370.8), Link(5.0, 48.0), switch=True)
 def test_switches_and_trees_over_two_nodes_of_h100_keep_what_one_has() -> None:
     """Published are 465 to 490 GB/s, and where rings alone are left 370."""
     tree, ring = (spread_us("all_reduce", name, H100, 8e9) for name in ("nvls_tree", "ring"))
-    assert busbw_gbs("all_reduce", 16, 8e9, tree) == pytest.approx(480, rel=0.04)
-    assert busbw_gbs("all_reduce", 16, 8e9, ring) == pytest.approx(370, rel=0.01)
+    assert collectives.busbw_gbs("all_reduce", 16, 8e9, tree) == pytest.approx(480, rel=0.04)
+    assert collectives.busbw_gbs("all_reduce", 16, 8e9, ring) == pytest.approx(370, rel=0.01)
     assert price("all_reduce", H100, 8e9).algorithm == "nvls_tree"
 
 
 def test_over_more_nodes_a_tree_passes_the_ways_out_twice() -> None:
     four = replace(H100, nodes=4)
     took = spread_us("all_reduce", "nvls_tree", four, 8e9)
-    assert busbw_gbs("all_reduce", 32, 8e9, took) == pytest.approx(48 * 8 * 31 / 32, rel=0.05)
+    assert collectives.busbw_gbs("all_reduce", 32, 8e9, took) == pytest.approx(48 * 8 * 31 / 32, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -179,25 +173,25 @@ def test_over_more_nodes_a_tree_passes_the_ways_out_twice() -> None:
 )
 def test_only_an_all_reduce_over_several_switches_has_them(collective: str, spread: Spread) -> None:
     assert "nvls_tree" not in available(collective, spread)
-    with pytest.raises(NotModelledError, match="over several domains"):
+    with pytest.raises(collectives.NotModelledError, match="over several domains"):
         spread_us(collective, "nvls_tree", spread, 1e6)
 
 
 def test_a_latency_that_vanishes_is_none() -> None:
-    assert shape("broadcast", "ring", 8).chunks(1e6, Link(5e-324, 0.5)) == shape("broadcast", "ring", 8).chunks(
-        1e6, Link(0.0, 0.5)
-    )
+    assert collectives.shape("broadcast", "ring", 8).chunks(1e6, Link(5e-324, 0.5)) == collectives.shape(
+        "broadcast", "ring", 8
+    ).chunks(1e6, Link(0.0, 0.5))
 
 
 def test_one_rank_takes_no_time() -> None:
-    assert all(time_us(*kind, 1, 1e9, Link(1, 1)) == 0 for kind in KINDS)
+    assert all(collectives.time_us(*kind, 1, 1e9, Link(1, 1)) == 0 for kind in KINDS)
     assert price("all_reduce", Spread(1, 1, Link(1, 1), Link(1, 1)), 1e9).time_us == 0
 
 
 @examples("collective", "algorithm", "ranks", "why")
 def test_what_is_not_modelled_says_what_is(collective: str, algorithm: str, ranks: int, why: str) -> None:
-    with pytest.raises(NotModelledError, match=why):
-        shape(collective, algorithm, ranks)
+    with pytest.raises(collectives.NotModelledError, match=why):
+        collectives.shape(collective, algorithm, ranks)
 
 
 @pytest.mark.parametrize(("alpha", "gbs"), [(-1.0, 1.0), (1.0, 0.0), (float("nan"), 1.0), (1.0, float("inf"))])
@@ -207,4 +201,4 @@ def test_a_link_that_cannot_be_is_refused(alpha: float, gbs: float) -> None:
 
 
 def test_every_algorithm_is_one_of_the_known() -> None:
-    assert {algorithm for _, algorithm in KINDS} == set(ALGORITHMS)
+    assert {algorithm for _, algorithm in KINDS} == set(collectives.ALGORITHMS)
