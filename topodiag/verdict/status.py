@@ -18,6 +18,7 @@ from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports, normal_runs
 from topodiag.verdict.interface import RULES
 from topodiag.verdict.scene import Scene
+from topodiag.verdict.state import cut_words
 from topodiag.words.hosts import short_name
 from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_hosts, grouped
@@ -186,6 +187,9 @@ def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
         missing = [host for host in job.hosts if scene.host(host) not in scene.captured]
         if missing:
             yield _capture_of(missing, _NO_CAPTURE)
-    unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)
-    if unlogged or not scene.case.jobs:
+    jobs = scene.case.jobs
+    seen = jobs or scene.captures or scene.case.runs or scene.case.progress
+    if not seen or any(cut_words(job, scene) for job in jobs):
+        yield _step("output")  # another run shows nothing of one that is over
+    elif all(job.steps and not job.processes for job in jobs) and not (jobs and all(job.done for job in jobs)):
         yield _step("log")

@@ -5,14 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import (
-    LastTraceback,
-    above_epilogue,
-    handled_exceptions,
-    last_error,
-    last_traceback,
-    says_done,
-)
+from topodiag.evidence.nccl_log.grammar import ends
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
@@ -70,9 +63,9 @@ TRACEBACK = """Traceback (most recent call last):
 OF_A_REQUEST = TRACEBACK.replace("<module>", "answer")
 
 
-def _last(text: str) -> LastTraceback | None:
+def _last(text: str) -> ends.LastTraceback | None:
     lines = text.split("\n")
-    return last_traceback(lines, handled_exceptions(lines))
+    return ends.last_traceback(lines, ends.handled_exceptions(lines))
 
 
 @examples("end", "line", "name")
@@ -113,14 +106,14 @@ def test_a_lookup_that_found_nothing_is_not_what_ended_the_program(handled: str,
 
 @examples("end", "line")
 def test_the_last_words_of_a_build_or_a_script_are_its_end(end: str, line: int | None) -> None:
-    assert last_error(end.split("\n")) == line
+    assert ends.last_error(end.split("\n")) == line
 
 
 @examples("end", "line")
 def test_a_program_says_last_that_its_work_is_done(end: str, line: int) -> None:
     texts = end.split("\n")
-    last = above_epilogue(texts, len(texts) - 1)
-    assert (last if says_done(texts[last]) else -1) == line
+    last = ends.above_epilogue(texts, len(texts) - 1)
+    assert (last if ends.says_done(texts[last]) else -1) == line
 
 
 @examples("end")
@@ -183,4 +176,4 @@ def test_the_word_of_a_shell_on_a_killed_command_counts_below_its_prompt_or_as_t
 @examples("text", "exceptions")
 def test_what_a_client_tries_again_after_ended_nothing(text: str, exceptions: list[str]) -> None:
     lines = text.replace("TRACEBACK\n", TRACEBACK).split("\n")
-    assert [lines[at] for at in sorted(handled_exceptions(lines))] == exceptions
+    assert [lines[at] for at in sorted(ends.handled_exceptions(lines))] == exceptions
