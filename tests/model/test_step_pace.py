@@ -8,16 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tables import examples
-from topodiag.model.step_pace import (
-    Pace,
-    last_starts,
-    odd_ranks,
-    pace_of,
-    says_change,
-    says_pace,
-    says_steps,
-    says_waits,
-)
+from topodiag.model import step_pace
 from topodiag.model.steps import Step, StepSeries
 
 
@@ -34,14 +25,14 @@ def series(
     return StepSeries("train.log", tuple(steps), unit, rank)
 
 
-def pace(seconds: Callable[[int], float], count: int = 200, **more: float) -> Pace:
-    return pace_of(series(seconds, count, **more))  # type: ignore[arg-type]
+def pace(seconds: Callable[[int], float], count: int = 200, **more: float) -> step_pace.Pace:
+    return step_pace.pace_of(series(seconds, count, **more))  # type: ignore[arg-type]
 
 
-def waiting(part: Callable[[int], float], own: Callable[[int], float] = lambda _: 0.18) -> Pace:
+def waiting(part: Callable[[int], float], own: Callable[[int], float] = lambda _: 0.18) -> step_pace.Pace:
     """Steps that wait `part` seconds for data, by their log, beside their own time."""
     step_series = series(lambda n: own(n) + part(n), noise=0.001)
-    return pace_of(
+    return step_pace.pace_of(
         replace(step_series, steps=tuple(replace(step, waited=part(step.number)) for step in step_series.steps))
     )
 
@@ -49,9 +40,9 @@ def waiting(part: Callable[[int], float], own: Callable[[int], float] = lambda _
 def test_steps_that_are_long_where_they_wait_for_data_are_said_to() -> None:
     steps = waiting(lambda n: 0.004 if n % 3 else 0.4)
     assert steps.for_data > 0.95
-    assert says_waits(steps).startswith("steps take between 184 ms and 58")
-    assert says_waits(steps).endswith("of the difference is waiting for data: not the links")
-    assert says_waits(steps) in says_pace(steps)
+    assert step_pace.says_waits(steps).startswith("steps take between 184 ms and 58")
+    assert step_pace.says_waits(steps).endswith("of the difference is waiting for data: not the links")
+    assert step_pace.says_waits(steps) in step_pace.says_pace(steps)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +54,12 @@ def test_steps_that_are_long_where_they_wait_for_data_are_said_to() -> None:
         waiting(lambda _: 0.4, lambda n: 0.18 if n < 100 else 0.36),  # they always wait, and became longer
     ],
 )
-def test_nothing_is_laid_to_the_data_where_the_log_does_not_show_it(made: Pace) -> None:
-    assert says_waits(made) == ""
+def test_nothing_is_laid_to_the_data_where_the_log_does_not_show_it(made: step_pace.Pace) -> None:
+    assert step_pace.says_waits(made) == ""
 
 
 def test_a_log_that_does_not_say_it_lays_nothing_to_the_data() -> None:
-    assert says_waits(pace(lambda n: 0.18 if n % 3 else 0.6)) == ""
+    assert step_pace.says_waits(pace(lambda n: 0.18 if n % 3 else 0.6)) == ""
 
 
 @examples("seconds", "every", "count", "wanted", "begins", "ends")
@@ -91,21 +82,21 @@ def test_what_is_said_of_steps(
         "drift": steps.drift,
     }  # fmt: skip
     assert {name: shown[name] for name in wanted} == wanted
-    assert not begins or says_change(steps).startswith(begins)
-    assert not ends or says_change(steps).endswith(ends)
+    assert not begins or step_pace.says_change(steps).startswith(begins)
+    assert not ends or step_pace.says_change(steps).endswith(ends)
     assert wanted.get("period") is None or any(
-        "as checkpoints and evaluations are" in line for line in says_pace(steps)
+        "as checkpoints and evaluations are" in line for line in step_pace.says_pace(steps)
     )
 
 
 @pytest.mark.parametrize("unit", ["s", "tokens/s"])
 def test_a_change_is_found_where_it_begins(unit: str) -> None:
-    steps = pace_of(series(lambda n: 1.2 if n < 120 else 2.1, unit=unit))
+    steps = step_pace.pace_of(series(lambda n: 1.2 if n < 120 else 2.1, unit=unit))
     assert steps.change[1].first == 120
     assert steps.slower == pytest.approx(1.75, rel=0.02)
-    assert "1.7 times as long from step 120 on (2025-" in says_change(steps) or "1.8 times as long" in says_change(
+    assert "1.7 times as long from step 120 on (2025-" in step_pace.says_change(
         steps
-    )
+    ) or "1.8 times as long" in step_pace.says_change(steps)
 
 
 def test_a_drift_is_told_apart_from_a_change() -> None:
@@ -115,13 +106,13 @@ def test_a_drift_is_told_apart_from_a_change() -> None:
 
 
 def test_another_batch_or_sequence_is_no_change() -> None:
-    steps = pace_of(series(lambda n: 1.2 if n < 90 else 2.4, work=lambda n: 128 if n < 90 else 256))
+    steps = step_pace.pace_of(series(lambda n: 1.2 if n < 90 else 2.4, work=lambda n: 128 if n < 90 else 256))
     assert (steps.change, steps.drift, steps.resized) == (None, 1.0, 90)
-    assert any("only steps of one size" in words for words in says_pace(steps))
+    assert any("only steps of one size" in words for words in step_pace.says_pace(steps))
 
 
 def test_a_batch_that_grows_with_each_line_says_nothing_of_a_change() -> None:
-    steps = pace_of(series(lambda n: 1.2 + n, 50, work=float))
+    steps = step_pace.pace_of(series(lambda n: 1.2 + n, 50, work=float))
     assert (steps.change, steps.drift) == (None, 1.0)
 
 
@@ -139,15 +130,18 @@ def test_noise_is_no_change(noise: float) -> None:
 def test_of_several_starts_the_last_that_can_be_judged_counts() -> None:
     first, second = series(lambda _: 1.2), series(lambda _: 1.5, 50)
     short = series(lambda _: 9.0, 4)
-    (steps,) = last_starts((first, second, short))
+    (steps,) = step_pace.last_starts((first, second, short))
     assert steps.typical == pytest.approx(1.5, rel=0.02)
     assert (steps.start, steps.starts) == (2, 3)
-    assert "start 2 of 3" in says_pace(steps)[0]
+    assert "start 2 of 3" in step_pace.says_pace(steps)[0]
 
 
 def test_a_rank_that_prints_longer_steps_than_its_siblings_is_named() -> None:
     slow, others = series(lambda _: 1.5, 40, rank=2), [series(lambda _: 1.2, 40, rank=r) for r in (0, 1, 3)]
-    paces = last_starts([slow, *others])
-    assert [who for who, _ in odd_ranks(paces)] == ["rank 2"]
-    assert "rank 2 prints steps 1.2 times as long" in says_steps(paces)[-1] or "1.3 times" in says_steps(paces)[-1]
-    assert odd_ranks(paces[:2]) == ()
+    paces = step_pace.last_starts([slow, *others])
+    assert [who for who, _ in step_pace.odd_ranks(paces)] == ["rank 2"]
+    assert (
+        "rank 2 prints steps 1.2 times as long" in step_pace.says_steps(paces)[-1]
+        or "1.3 times" in step_pace.says_steps(paces)[-1]
+    )
+    assert step_pace.odd_ranks(paces[:2]) == ()
