@@ -14,15 +14,7 @@ from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import TopodiagError
 from topodiag.model.layout import Layout
 from topodiag.model.layout_groups import groups_of
-from topodiag.placement.groups import (
-    THUMB_WORDS,
-    ids_by_rank,
-    machine_of,
-    talk_of_groups,
-    talk_of_layout,
-    talk_of_step,
-    thumb,
-)
+from topodiag.placement import groups
 from topodiag.placement.price import price_placement
 
 SIZES = st.sampled_from((1, 2, 4, 8))
@@ -45,10 +37,10 @@ def test_ranks_in_blocks_cost_what_the_step_model_says(sizes: tuple[int, int, in
     world = tp * cp * pp * dp
     assume(world % 8 == 0 and (cp * dp) % ep == 0)
     cluster, layout = nodes(world // 8), Layout(tp=tp, pp=pp, dp=dp, cp=cp, ep=ep)
-    machine = machine_of(cluster, world)
-    work = replace(thumb(machine.gpu, layout), zero=zero)
+    machine = groups.machine_of(cluster, world)
+    work = replace(groups.thumb(machine.gpu, layout), zero=zero)
     step = price_step(work, layout.for_world(world), machine)
-    talk = talk_of_step(cluster, step, layout.for_world(world))
+    talk = groups.talk_of_step(cluster, step, layout.for_world(world))
     # The step model knows no rails.
     placed = price_placement(replace(cluster, rails=0), talk.demands, block(world))
     assert talk.base_us + placed.step_us == pytest.approx(step.time_us, rel=1e-6)
@@ -70,7 +62,8 @@ def test_the_group_that_is_priced_is_one_of_those_that_are_listed(
 
 def test_groups_of_a_layout_are_megatrons() -> None:
     ndarrays = {
-        demand.dimension: demand.groups for demand in talk_of_layout(nodes(2), Layout(tp=2, pp=2, dp=4), 16).demands
+        demand.dimension: demand.groups
+        for demand in groups.talk_of_layout(nodes(2), Layout(tp=2, pp=2, dp=4), 16).demands
     }
     assert ndarrays["tp"][1].tolist() == [2, 3]
     assert ndarrays["dp"][0].tolist() == [0, 2, 4, 6]
@@ -79,16 +72,17 @@ def test_groups_of_a_layout_are_megatrons() -> None:
 
 def test_deepspeeds_order_has_data_inside_pipeline_and_model_innermost() -> None:
     """PipeModelDataParallelTopology (deepspeed/runtime/pipe/topology.py): axes pipe, data, model, the last fastest."""
-    talk = talk_of_layout(nodes(1), Layout(tp=2, pp=2, dp=2, order="tp-dp-pp"), 8)
+    talk = groups.talk_of_layout(nodes(1), Layout(tp=2, pp=2, dp=2, order="tp-dp-pp"), 8)
     assert {demand.dimension: demand.groups[0].tolist() for demand in talk.demands} == {"tp": [0, 1], "dp": [0, 2],
                                                                                     "pp": [0, 4]}  # fmt: skip
 
 
 def test_hsdp_shards_among_neighbours_and_replicates_across() -> None:
     cluster = nodes(2)
-    work = replace(thumb(None, Layout(dp=16)), zero=3, shard=8)
+    work = replace(groups.thumb(None, Layout(dp=16)), zero=3, shard=8)
     document = {
-        demand.dimension: demand.groups.tolist() for demand in talk_of_layout(cluster, Layout(dp=16), 16, work).demands
+        demand.dimension: demand.groups.tolist()
+        for demand in groups.talk_of_layout(cluster, Layout(dp=16), 16, work).demands
     }
     assert document["dp shards"] == [list(range(8)), list(range(8, 16))]
     assert document["dp replicas"][0] == [0, 8]
@@ -97,9 +91,9 @@ def test_hsdp_shards_among_neighbours_and_replicates_across() -> None:
 
 def test_experts_are_sharded_among_the_ranks_of_a_shard_group_that_hold_them() -> None:
     layout = Layout(dp=16, ep=2)
-    work = replace(thumb(None, layout), zero=3, shard=8, experts=8)
+    work = replace(groups.thumb(None, layout), zero=3, shard=8, experts=8)
     document = {
-        demand.dimension: demand.groups.tolist() for demand in talk_of_layout(nodes(2), layout, 16, work).demands
+        demand.dimension: demand.groups.tolist() for demand in groups.talk_of_layout(nodes(2), layout, 16, work).demands
     }
     assert document["dp shards"] == [list(range(8)), list(range(8, 16))]
     assert document["expert shards"] == [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
@@ -107,7 +101,7 @@ def test_experts_are_sharded_among_the_ranks_of_a_shard_group_that_hold_them() -
 
 
 def test_experts_and_their_replicas_are_groups_of_their_own() -> None:
-    talk = talk_of_layout(nodes(2), Layout(tp=1, dp=16, ep=8), 16)
+    talk = groups.talk_of_layout(nodes(2), Layout(tp=1, dp=16, ep=8), 16)
     ndarrays = {demand.dimension: demand.groups for demand in talk.demands}
     assert ndarrays["ep"][0].tolist() == list(range(8))
     assert ndarrays["expert dp"][0].tolist() == [0, 8]
@@ -116,26 +110,26 @@ def test_experts_and_their_replicas_are_groups_of_their_own() -> None:
 
 def test_the_rule_of_thumb_is_said_and_given_work_is_not_called_so() -> None:
     cluster, layout = nodes(1), Layout(tp=8)
-    assert talk_of_layout(cluster, layout, 8).assumed == (THUMB_WORDS,)
-    assert not talk_of_layout(cluster, layout, 8, thumb(None, layout)).assumed
+    assert groups.talk_of_layout(cluster, layout, 8).assumed == (groups.THUMB_WORDS,)
+    assert not groups.talk_of_layout(cluster, layout, 8, groups.thumb(None, layout)).assumed
 
 
 def test_work_that_does_not_divide_is_refused_and_the_rule_of_thumb_takes_fractions() -> None:
     cluster, layout = nodes(3), Layout(tp=8, pp=3)
     with pytest.raises(ModelError, match="--layers 80 is no multiple"):
-        talk_of_layout(cluster, layout, 24, thumb(None, layout))
-    assert talk_of_layout(cluster, layout, 24).base_us
+        groups.talk_of_layout(cluster, layout, 24, groups.thumb(None, layout))
+    assert groups.talk_of_layout(cluster, layout, 24).base_us
 
 
 @pytest.mark.parametrize("sizes", [{"tp": 3}, {"tp": 8, "dp": 4}, {"tp": 8, "ep": 3}, {"tp": 8, "order": "pp-tp-tp"}])
 def test_sizes_that_do_not_multiply_are_one_clear_line(sizes: dict[str, int]) -> None:
     with pytest.raises(TopodiagError) as caught:
-        talk_of_layout(nodes(2), Layout(**sizes), 16)  # type: ignore[arg-type]
+        groups.talk_of_layout(nodes(2), Layout(**sizes), 16)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
 
 
 def test_only_inner_dimensions_belong_together_and_stretch_the_pipeline() -> None:
-    demands = {demand.dimension: demand for demand in talk_of_layout(nodes(8), Layout(tp=8, pp=4), 64).demands}
+    demands = {demand.dimension: demand for demand in groups.talk_of_layout(nodes(8), Layout(tp=8, pp=4), 64).demands}
     assert {name for name, demand in demands.items() if demand.keep_together} == {"tp"}
     assert demands["tp"].stretch == pytest.approx((16 + 3) / 16)  # (p-1)/(m+p-1) idle, p = 4 stages, m = 16
     assert demands["dp"].stretch == 1
@@ -151,18 +145,18 @@ def test_given_groups_without_sizes_get_the_rule_of_thumb_and_say_so() -> None:
         Demand("replicas", np.asarray([[0, 1], [2, 3]]), keep_together=True),
         Demand("ring", np.asarray([[0, 2]]), bytes=5.0),
     )
-    talk = talk_of_groups(nodes(1), given_groups, 4)
+    talk = groups.talk_of_groups(nodes(1), given_groups, 4)
     assert [(demand.bytes, demand.calls) for demand in talk.demands] == [(64 * 2**20, 5120.0), (5.0, 1.0)]
     assert len(talk.assumed) == 1
-    assert not talk_of_groups(nodes(1), given_groups[1:], 4).assumed
+    assert not groups.talk_of_groups(nodes(1), given_groups[1:], 4).assumed
 
 
 def test_a_rank_that_the_job_has_not_is_refused() -> None:
     with pytest.raises(TopodiagError, match="rank 4, and the job has 4 ranks"):
-        talk_of_groups(nodes(1), (Demand("a", np.asarray([[0, 4]])),), 4)
+        groups.talk_of_groups(nodes(1), (Demand("a", np.asarray([[0, 4]])),), 4)
 
 
 def test_every_rank_knows_its_group() -> None:
-    ndarrays = ids_by_rank(talk_of_layout(nodes(1), Layout(tp=2, dp=4), 8))
+    ndarrays = groups.ids_by_rank(groups.talk_of_layout(nodes(1), Layout(tp=2, dp=4), 8))
     assert ndarrays["tp"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert ndarrays["dp"].tolist() == [0, 1, 0, 1, 0, 1, 0, 1]
