@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from fixtures.generate import bundle, products
+from fixtures.generate import bundle, products, wiring
 from fixtures.generate.machine import Fabric, Machine, NetDev, Numa
 from fixtures.generate.machines import dgx_h100 as dgx
 from fixtures.generate.machines import four_way, hgx_a100
@@ -18,18 +18,6 @@ from fixtures.generate.machines.common import (
     RDMA_MODULES,
     RUNNING,
     two_sockets,
-)
-from fixtures.generate.wiring import (
-    endpoint,
-    gpu,
-    iommu_groups,
-    join,
-    loopback,
-    nic,
-    nvswitches,
-    plain_nic,
-    root_port,
-    take_down,
 )
 from tests.healthy_clouds import aws_g6e, aws_g6e_48, aws_p5, azure_a100, gcp_a3_mega
 from tests.healthy_parts import (
@@ -74,7 +62,9 @@ def storage_beside_gpu() -> Machine:
     m.pci.append(port)
     for function, rdma in enumerate(("mlx5_12", "mlx5_13")):
         bus = f"0000:1c:00.{function}"
-        adapter = nic(m, port.bus, bus, BF3_400, rdma, f"ens9f{function}np{function}", layer="Ethernet", traffic=10**9)
+        adapter = wiring.nic(
+            m, port.bus, bus, BF3_400, rdma, f"ens9f{function}np{function}", layer="Ethernet", traffic=10**9
+        )
         if function:
             on_card_of(m.nic("mlx5_12"), adapter)
             adapter.state, adapter.phys, adapter.active_mtu = "DOWN", "Disabled", 1024
@@ -104,13 +94,13 @@ def roce_bonds() -> Machine:
     for number, (numa, bridge) in enumerate([(0, 0x10), (0, 0x30), (1, 0x90), (1, 0xB0)]):
         places = below_switch(m, f"0000:{bridge:02x}:01.0", bridge + 1, bridge + 5, 3, gen=4, numa=numa, acs=0)
         for slot in (0, 1):
-            gpu(m, places[slot], f"0000:{bridge + 3 + slot:02x}:00.0", products.L40S)
-        adapter = nic(m, places[2], f"0000:{bridge + 5:02x}:00.0", products.CX6DX, f"mlx5_bond_{number}", f"ens{number}f0np0", layer="Ethernet",
+            wiring.gpu(m, places[slot], f"0000:{bridge + 3 + slot:02x}:00.0", products.L40S)
+        adapter = wiring.nic(m, places[2], f"0000:{bridge + 5:02x}:00.0", products.CX6DX, f"mlx5_bond_{number}", f"ens{number}f0np0", layer="Ethernet",
                    traffic=10**12)  # fmt: skip
         adapter.rate, adapter.speed_name = 200, "HDR"
         m.netdev(adapter.netdev).speed = 100000
         card = products.CX6DX
-        endpoint(
+        wiring.endpoint(
             m,
             places[2],
             f"0000:{bridge + 5:02x}:00.1",
@@ -135,7 +125,9 @@ def dual_port_unused() -> Machine:
     m = hgx_a100.hgx_a100("a100-300")
     for adapter in [n for n in list(m.nics) if n.product is products.CX6_HDR]:
         bus = adapter.bus[:-1] + "1"
-        second = nic(m, m.fn(adapter.bus).parent, bus, products.CX6_HDR, f"{adapter.rdma}b", f"{adapter.netdev}f1")
+        second = wiring.nic(
+            m, m.fn(adapter.bus).parent, bus, products.CX6_HDR, f"{adapter.rdma}b", f"{adapter.netdev}f1"
+        )
         on_card_of(adapter, second)
         second.state, second.phys = "DOWN", "Polling"
         m.netdev(second.netdev).operstate = "down"
@@ -162,16 +154,16 @@ def dgx2() -> Machine:
         base = 0x10 + 0x1C * number
         places = below_switch(m, f"0000:{base:02x}:00.0", base + 1, base + 6, 3, gen=3, numa=number // 4, acs=0,
                               maker="intel-old")  # fmt: skip
-        gpu(m, places[0], f"0000:{base + 3:02x}:00.0", V100_SXM3)
-        gpu(m, places[1], f"0000:{base + 4:02x}:00.0", V100_SXM3)
-        nic(m, places[2], f"0000:{base + 5:02x}:00.0", CX5, f"mlx5_{number}", f"ib{number}", traffic=10**12)
+        wiring.gpu(m, places[0], f"0000:{base + 3:02x}:00.0", V100_SXM3)
+        wiring.gpu(m, places[1], f"0000:{base + 4:02x}:00.0", V100_SXM3)
+        wiring.nic(m, places[2], f"0000:{base + 5:02x}:00.0", CX5, f"mlx5_{number}", f"ib{number}", traffic=10**12)
     ports = below_switch(
         m, "0000:f4:00.0", 0xF5, 0xFF, 6, gen=3, numa=1, width=4, port_width=4, acs=0, maker="intel-old"
     )
-    nvswitches(m, ports, [f"0000:{0xF7 + n:02x}:00.0" for n in range(6)], 0x1AC2, "NVSwitch", 2, 4)
-    board = root_port(m, "0000:00:1c.0", numa=0, gen=3, below=(6, 6), width=4, maker="intel-old")
-    plain_nic(m, board, "0000:06:00.0", "enp6s0", speed=10000)
-    loopback(m)
+    wiring.nvswitches(m, ports, [f"0000:{0xF7 + n:02x}:00.0" for n in range(6)], 0x1AC2, "NVSwitch", 2, 4)
+    board = wiring.root_port(m, "0000:00:1c.0", numa=0, gen=3, below=(6, 6), width=4, maker="intel-old")
+    wiring.plain_nic(m, board, "0000:06:00.0", "enp6s0", speed=10000)
+    wiring.loopback(m)
     return join_all(m)
 
 
@@ -180,8 +172,8 @@ def one_h100_pcie() -> Machine:
     m = server("box-1", "SYS-221H")
     own_ports(m, H100_PCIE, [(0, 0x40)], 5)
     m.gpus[0].fabric = None
-    port = root_port(m, "0000:50:01.0", numa=0, gen=5, below=(0x51, 0x51))
-    nic(m, port, "0000:51:00.0", products.CX7_NDR, "mlx5_0", "ibp81s0", traffic=10**12)
+    port = wiring.root_port(m, "0000:50:01.0", numa=0, gen=5, below=(0x51, 0x51))
+    wiring.nic(m, port, "0000:51:00.0", products.CX7_NDR, "mlx5_0", "ibp81s0", traffic=10**12)
     way_out(m)
     return m
 
@@ -192,7 +184,7 @@ def bridged(host: str, product: object, pairs: list[tuple[int, int]], links: int
     own_ports(m, product, [(n * 2 // count, 0x20 + 0x30 * n) for n in range(count)], 4)
     way_out(m)
     for one, other in pairs:
-        join(m.gpus[one], m.gpus[other], links)
+        wiring.join(m.gpus[one], m.gpus[other], links)
     return m
 
 
@@ -217,15 +209,15 @@ def gh200() -> Machine:
         modules=[*PEERMEM, *GPU_MODULES, *RDMA_MODULES], services={"nvidia-persistenced": RUNNING, "openibd": EXITED},
         iommu_names=["smmu3.0x0000000011000000"], kernel="6.8.0-1021-nvidia-64k",
     )  # fmt: skip
-    port = root_port(m, "0009:00:00.0", numa=0, gen=5, maker="nvidia", below=(1, 1))
-    one = gpu(m, port, "0009:01:00.0", GH200)
+    port = wiring.root_port(m, "0009:00:00.0", numa=0, gen=5, maker="nvidia", below=(1, 1))
+    one = wiring.gpu(m, port, "0009:01:00.0", GH200)
     one.memory_numa, one.memory_numas, one.addressing, one.c2c = 1, "0", 2, True
-    port = root_port(m, "0000:00:00.0", numa=0, gen=5, maker="nvidia", below=(1, 1))
-    nic(m, port, "0000:01:00.0", products.CX7_NDR, "mlx5_0", "ibp1s0", traffic=10**12)
-    out = root_port(m, "0005:00:00.0", numa=0, gen=3, maker="nvidia", below=(9, 9), width=4)
-    plain_nic(m, out, "0005:09:00.0", "eno1", speed=10000)
-    loopback(m)
-    iommu_groups(m)
+    port = wiring.root_port(m, "0000:00:00.0", numa=0, gen=5, maker="nvidia", below=(1, 1))
+    wiring.nic(m, port, "0000:01:00.0", products.CX7_NDR, "mlx5_0", "ibp1s0", traffic=10**12)
+    out = wiring.root_port(m, "0005:00:00.0", numa=0, gen=3, maker="nvidia", below=(9, 9), width=4)
+    wiring.plain_nic(m, out, "0005:09:00.0", "eno1", speed=10000)
+    wiring.loopback(m)
+    wiring.iommu_groups(m)
     return m
 
 
@@ -235,7 +227,7 @@ def fresh_boot() -> Machine:
     m.uptime_s = 61.2
     m.services["nvidia-fabricmanager"] = ("loaded", "activating", "start", "success")
     for one in m.gpus:
-        take_down(one, list(range(18)))
+        wiring.take_down(one, list(range(18)))
         one.fabric = Fabric(state=2, status=0, mask=0, summary=0)
     for adapter in m.nics:
         if adapter.layer == "InfiniBand":
@@ -249,7 +241,7 @@ def container() -> Machine:
     m = dgx.dgx_h100("trainer-0")
     m.container, m.nics, m.default_route, m.bonds, m.services, m.ofed = "containerd", [], "eth0", {}, {}, False
     m.netdevs = [NetDev("eth0", speed=10000, address="02:42:ac:11:00:02")]
-    loopback(m)
+    wiring.loopback(m)
     return m
 
 
@@ -303,9 +295,9 @@ def snc() -> Machine:
     ]  # fmt: skip
     own_ports(m, products.L40S, [(0, 0x20), (0, 0x30), (2, 0xA0), (2, 0xB0)], 4)
     for number, (numa, bridge) in enumerate([(1, 0x60), (3, 0xE0)]):
-        port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=4, below=(bridge + 1, bridge + 1))
+        port = wiring.root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=4, below=(bridge + 1, bridge + 1))
         bus = bridge + 1
-        nic(m, port, f"0000:{bus:02x}:00.0", products.CX6_HDR, f"mlx5_{number}", f"ibp{bus}s0", traffic=10**12)
+        wiring.nic(m, port, f"0000:{bus:02x}:00.0", products.CX6_HDR, f"mlx5_{number}", f"ibp{bus}s0", traffic=10**12)
     way_out(m)
     return m
 
