@@ -132,7 +132,6 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     return bearing, [tree for tree in roots if id(tree) not in chosen]
 
 
-
 def _bears(tree: Tree, scene: Scene) -> bool:
     """Whether a job or a measurement shows an effect of it, or it is such an effect, or its loss can be modelled."""
     if _met_by_a_job(tree):

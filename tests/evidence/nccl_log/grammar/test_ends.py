@@ -177,3 +177,20 @@ def test_the_word_of_a_shell_on_a_killed_command_counts_below_its_prompt_or_as_t
 def test_what_a_client_tries_again_after_ended_nothing(text: str, exceptions: list[str]) -> None:
     lines = text.replace("TRACEBACK\n", TRACEBACK).split("\n")
     assert [lines[at] for at in sorted(ends.handled_exceptions(lines))] == exceptions
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("address port: 29500, useIpv6: 1, code: -98, name: EADDRINUSE", {"taken_port": "29500"}),
+        ("[Errno 98] while attempting to bind on ('0.0.0.0', 8000): address already in use", {"taken_port": "8000"}),
+        ("OSError: [Errno 98] Address already in use", {}),
+        ("ConnectionRefusedError: [Errno 111] Connect call failed ('10.0.0.7', 8000)", {"peer away": "1"}),
+        ("RuntimeError: the stream was refused", {}),
+        ("RuntimeError: XPU out of memory. Tried to allocate 2 MiB (XPU 3; 64 GiB total capacity; 1 MiB free)",
+         {"out of memory": "1", "no gpu memory": "1", "full_gpu": "3"}),
+        ("RuntimeError: Pool out of memory.", {"out of memory": "1"}),
+    ],
+)  # fmt: skip
+def test_what_a_line_names_beside_its_kind(text: str, facts: dict[str, str]) -> None:
+    assert ends.facts_of(text) == facts

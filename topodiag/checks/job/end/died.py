@@ -144,7 +144,7 @@ class ProcessDied(JobCheck, id="JOB009"):
         where = f" on {hosts_word(hosts)}" if hosts else ""
         phrase = phrase_in("error", event.text) if observed.how in ("exception", "fatal") else None
         cause = phrase.says if phrase is not None else ""
-        what = ": ".join(filter(None, (event.details.get("what"), quoted(event.details.get("message", ""), MOST_SAID))))
+        what = _what(event)
         code = event.details.get("code", "")
         named = f" ({what})" if what else f" (exit code {code})" if code else ""
         confidence = Confidence[ending.get("confidence", "high").upper()]
@@ -162,6 +162,13 @@ class ProcessDied(JobCheck, id="JOB009"):
             evidence=[event],
             confidence=confidence,
         )
+
+
+def _what(event: Event) -> str:
+    """What an end names: an exception with its message, a signal, a library, a port; "" where it names nothing."""
+    if port := event.details.get("taken_port"):
+        return f"port {port}"
+    return ": ".join(filter(None, (event.details.get("what"), quoted(event.details.get("message", ""), MOST_SAID))))
 
 
 def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
