@@ -6,7 +6,7 @@ from enum import Enum
 
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.maker import dialect_of
+from topodiag.model.maker import dialect_of, makers_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
 from topodiag.words.units import plural
@@ -48,7 +48,9 @@ def gpu_sight(node: Node) -> GpuSight:
         return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")
     if spoke:
         return GpuSight(Sight.NONE, "the driver is up and counts none")
-    return GpuSight(Sight.UNREAD, reason or "nothing about GPUs was in the evidence")
+    makers = " and ".join(sorted(maker.value for maker in makers_of(node)))
+    named = f"lines speak of GPUs of {makers}, and no tool says how they are" if makers else ""
+    return GpuSight(Sight.UNREAD, reason or named or "nothing about GPUs was in the evidence")
 
 
 def _is_told_of(gpu: Gpu) -> bool:

@@ -232,6 +232,7 @@ class _Words(msgspec.Struct, frozen=True):
     words: str
     side: str
     fix: tuple[str, ...]
+    cost: str = _STOPPED
 
     def of(self, events: list[Event]) -> list[Event]:
         return [event for event in events if any(sign in event.text.lower() for sign in self.signs)]
@@ -265,7 +266,7 @@ def _of_gpu(check: NodeCheck, node: Node, label: str, events: list[Event]) -> Fi
         observed=kernel_events[0].text,
         expected=_caused_by(entry.side),
         fix=kernel.with_bus(node, label, entry.fix),
-        cost=_STOPPED,
+        cost=entry.cost,
         evidence=events,
     )
 

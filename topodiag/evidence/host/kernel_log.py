@@ -81,8 +81,11 @@ class KernelLog(Source):
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
         draft.events += parsed.records
-        if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
-            draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
+        # Also where the driver has nothing to complain of.
+        if b"NVRM: " in blob.data:
+            draft.makers.add(Maker.NVIDIA)
+        elif b"amdgpu" in blob.data and b"nvidia" not in blob.data:
+            draft.makers.add(Maker.AMD)
         systemctl.offer_units(systemctl.units(Page(blob, draft)))  # a journal holds both
         return parsed
 
@@ -104,7 +107,7 @@ def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Li
     # An agent that writes to the log is quoted by it: the line is the log's.
     kind = taken.entry.says.removeprefix(f"{FAMILY}.")
     line = place[1].strip()
-    dated, zoned = _LIKE["syslog"].match(line), _LIKE["zoned"].match(line)
+    dated, zoned = _LIKE["syslog"].match(line), _LIKE["zoned"].search(line[:MAX_HEAD])
     date = " ".join(dated[1].split()) if dated is not None else "".join(zoned.groups()) if zoned is not None else ""
     return Event(kind, taken.entry.id, message[:MAX_TEXT], blob.origin(*place), fields, time_s=when, date=date)
 
