@@ -13,6 +13,7 @@ from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Case, Result
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
+from topodiag.verdict.scheduled import held_words
 from topodiag.verdict.state import NO_WORD, OPEN, ended_from_outside
 from topodiag.words.units import fold_hosts, in_gbs, percent, plural, spell_gbs
 
@@ -69,7 +70,7 @@ def headline(
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene, past)
     if unseen and not benchmarks:
-        return f"not judged: no GPU was read ({unseen})"
+        return held_words(scene.case) or f"not judged: no GPU was read ({unseen})"
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else f"{why}; "
     asked = "" if steps else _unknown_words(benchmarks) if benchmarks else _ras_words(scene)
