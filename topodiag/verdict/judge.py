@@ -126,10 +126,14 @@ def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
     bearing += [tree for tree in notes if any(effect.severity > Severity.INFO for effect in tree.effects)]
-    # Notes that leave open whether all is well.
-    bearing = bearing or faults or [tree for tree in notes if tree.root in states.left_open(result)]
+    bearing = bearing or faults or _open(notes, result)
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in roots if id(tree) not in chosen]
+
+
+def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
+    """Notes that leave open whether all is well."""
+    return [tree for tree in notes if tree.root in states.left_open(result)]
 
 
 def _bears(tree: Tree, scene: Scene) -> bool:
@@ -260,8 +264,8 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
             continue
         own = states.of_job(job, findings, result, scene)
         places = tuple(at for at, cause in enumerate(causes) if states.bears_on(cause.finding, job, scene))
-        words = cause_words(causes[places[0]].finding) if places else ""
-        words = words or (f"its log {cut}" if (cut := states.cut_words(job, scene)) else "")
+        cut = states.cut_words(job, scene)
+        words = cause_words(causes[places[0]].finding) if places else cut and f"its log {cut}"
         job_states.append(JobState(job.name or "job", own, words, places))
     for benchmark in result.benchmarks:
         own = states.of_run(benchmark, findings)

@@ -29,7 +29,7 @@ def in_words_of(scheduler: Mapping[str, str] | None, text: str) -> str:
         return text
     text = text.replace("--mem, resources.limits.memory", scheduler["memory"]).replace("--time", scheduler["limit"])
     account = scheduler["account"]
-    return _ACCOUNT.sub(lambda found: account or found[0].removesuffix("`, `kubectl describe pod"), text)
+    return _ACCOUNT.sub(lambda match: account or match[0].removesuffix("`, `kubectl describe pod"), text)
 
 
 def commands_of(scheduler: Mapping[str, str] | None, commands: Iterable[str]) -> tuple[str, ...]:
