@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_word, processes_word
 from topodiag.checks.job.wrong_numbers import unlike_sizes
@@ -51,8 +50,7 @@ class SettingsDiffer(JobCheck, id="JOB003"):
         counts where all ranks completed init and printed other settings, and whole nodes have it or lack it; several
         ranks that printed their bootstrap and no setting at all count where the job failed behind its init, one alone
         where a message broke there. Beyond the variables that every rank reads in init, the nodes must be alike in
-        version, network, devices and connections, and the job healthy: then info. NCCL_IB_HCA counts as a fault where a
-        ring does not close and the nodes list different numbers of devices. Settings were not logged: unknown.
+        version, network, devices and connections, and the job healthy: then info. Settings were not logged: unknown.
 
     How to confirm
         srun env | grep ^NCCL_ | sort | uniq -c        a count below the number of ranks is a difference
@@ -75,7 +73,6 @@ class SettingsDiffer(JobCheck, id="JOB003"):
         if len(job.processes) < 2:
             return self.not_applicable(job, "one process in the log")
         reports = []
-        open_ring = any("open ring" in event.details for event in job.events)  # by NCCL, of the ranks' graphs
         for name, by_value in sorted(job.settings().items()):
             if name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name):
                 continue
@@ -83,13 +80,10 @@ class SettingsDiffer(JobCheck, id="JOB003"):
             for value, numbers in by_value.items():
                 groups.setdefault(value.strip(), []).extend(numbers)
             having = {number for numbers in groups.values() for number in numbers}
-            by_ring = open_ring and name == DEVICES
-            silent = lists_all(job, having) if by_ring else self._would_have_said(job, name, having)
-            if silent:
+            if silent := self._would_have_said(job, name, having):
                 groups["not set"] = silent
             if len(groups) > 1:
-                report = self._report(job, name, groups)
-                reports.append(accused(job, report, groups) if by_ring else report)
+                reports.append(self._report(job, name, groups))
         reports += choice_findings(self, job)
         coverage = Coverage(len(talking), len(job.processes), "processes with settings")
         silent_job = len(talking) < 2 and "ENV" not in job.subsystems
@@ -218,34 +212,6 @@ def _spoke(job: Job, process: Process, name: str) -> bool:
         return False
     early = name in READ_BEFORE_INIT
     return not early or (process.network in ("IB", "Socket") and bool(process.bootstrap))
-
-
-# A ring that does not close because nodes were given different RDMA devices.
-
-
-DEVICES = "NCCL_IB_HCA"
-
-
-def lists_all(job: Job, having: set[int]) -> list[int]:
-    """Processes that listed their RDMA devices without NCCL_IB_HCA: ncclIbInitDevices prints the variable before the
-    list. Processes that print no setting of the environment may not log settings: they are left out."""
-    return [
-        at for at, process in enumerate(job.processes) if at not in having and process.hcas and prints_settings(process)
-    ]
-
-
-def accused(job: Job, report: Finding, groups: Mapping[str, Sequence[int]]) -> Finding:
-    """The finding that NCCL_IB_HCA differs, as an error where it gives nodes different numbers of devices: each node
-    then searches its graphs for other NICs than its peers."""
-    processes = (job.processes[at] for numbers in groups.values() for at in numbers)
-    if len({len(process.hcas) for process in processes if not process.hcas_cut} - {0}) < 2:
-        return report
-    return replace(
-        report,
-        severity=Severity.ERROR,
-        cost=Cost(text="nodes with different NICs search different graphs: the ring does not close, and init fails"),
-        confidence=Confidence.MEDIUM,
-    )
 
 
 # For JOB003: ranks that chose another algorithm or protocol for the same operation.
