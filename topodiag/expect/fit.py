@@ -279,14 +279,6 @@ def _floor(rows: Sequence[BenchRow]) -> float | None:
     return min(time for time in times if time >= middle / 2)
 
 
-def _power(base: float, exponent: float) -> float:
-    """Sizes a byte apart make any growth between them infinite."""
-    try:
-        return float(base**exponent)
-    except OverflowError:
-        return math.inf
-
-
 def _plateau(rows: Sequence[BenchRow]) -> tuple[float | None, int | None]:
     """The bus bandwidth of the greatest sizes (the last, or the median of the last three where the last is lower), and
     the size from which half of it is kept, where the sweep shows both sides of it."""
@@ -297,8 +289,8 @@ def _plateau(rows: Sequence[BenchRow]) -> tuple[float | None, int | None]:
     if len(curve) < 3:
         return top, None
     (size, bus), (last_size, last) = curve[-2], curve[-1]
-    growth = _power((last or 0.0) / (bus or 1.0), math.log(2) / math.log(last_size / size))
+    still_rising = (last or 0.0) > (bus or 1.0) * STILL_RISING ** math.log2(last_size / size)
     below = [number for number, (_, time) in enumerate(curve) if (time or 0.0) < top / 2]
-    if growth > STILL_RISING or not below or below[-1] + 1 >= len(curve):
+    if still_rising or not below or below[-1] + 1 >= len(curve):
         return top, None
     return top, curve[below[-1] + 1][0]
