@@ -2,6 +2,7 @@
 
 import pytest
 
+from topodiag.model.devices import Gpu
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
 from topodiag.model.result import Case
@@ -13,6 +14,7 @@ from topodiag.verdict.scene import Scene
     [
         pytest.param(Node("out", nameless=True), False, id="rows of a program alone"),
         pytest.param(Node("out", nameless=True, topics=frozenset({Topic.GPUS})), True, id="a text that shows its GPUs"),
+        pytest.param(Node("out", nameless=True, gpus=(Gpu(0),)), True, id="a text of its GPUs in rows"),
         pytest.param(Node("n0"), True, id="a host that is named"),
     ],
 )

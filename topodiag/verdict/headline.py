@@ -27,7 +27,7 @@ _NOT_JUDGED = ("unknown", "impossible")
 MAX_MESSAGE = 160
 """Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
 GIVEN = "what was given"
-"""In place of what was seen, where that has neither a job nor a node."""
+"""For what was seen, where it is neither a job nor a node."""
 MAX_NAMES = 60
 """Characters of its hosts, whose names stand below as well: of more only their number is said."""
 

@@ -40,7 +40,7 @@ class Scene:
     @cached_property
     def captures(self) -> list[Node]:
         """The captures that show a machine: not rows in texts of programs, which name none and say nothing of one."""
-        return [node for node in self.case.nodes if node.topics or not node.nameless]
+        return [node for node in self.case.nodes if not node.nameless or _shows_machine(node)]
 
     @cached_property
     def captured(self) -> frozenset[str]:
@@ -153,6 +153,11 @@ class Scene:
     def jobs_of(self, finding: Finding) -> list[Job]:
         names = set(self.jobs(finding))
         return [job for job in self.case.jobs if job.name in names]
+
+
+def _shows_machine(node: Node) -> bool:
+    parts = (node.gpus, node.nics, node.pci, node.netdevs, node.events, node.reports, node.settings, node.processes)
+    return bool(node.topics) or any(parts)
 
 
 def _lines(job: Job) -> list[int]:
