@@ -89,9 +89,7 @@ def _why_unknown(beside: Sequence[Tree], case: Case, result: Result, scene: Scen
     """Why nothing is known of the jobs: what hinders their reading, or what was not judged of one."""
     why = [tree.root.message for tree in beside if tree.root.id == "JOB009" and not scene.is_past(tree.root)]
     cut = [(job.name, words) for job in case.jobs if (words := states.cut_words(job, scene))]
-    why += [
-        f"the log{f' of {name}' if len(case.jobs) > 1 else ''} {words}, and does not say why" for name, words in cut
-    ]
+    why += [f"{words if len(case.jobs) == 1 else f'{name}: {words}'}, and does not say why" for name, words in cut]
     why += (states.not_judged(job, result, scene) for job in case.jobs)
     return next(filter(None, why), _worked(case, result))
 
@@ -264,8 +262,7 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
             continue
         own = states.of_job(job, findings, result, scene)
         places = tuple(at for at, cause in enumerate(causes) if states.bears_on(cause.finding, job, scene))
-        cut = states.cut_words(job, scene)
-        words = cause_words(causes[places[0]].finding) if places else cut and f"its log {cut}"
+        words = cause_words(causes[places[0]].finding) if places else states.cut_words(job, scene)
         job_states.append(JobState(job.name or "job", own, words, places))
     for benchmark in result.benchmarks:
         own = states.of_run(benchmark, findings)

@@ -44,14 +44,14 @@ def _since(jobs: list[Job]) -> str:
     # Several runs may stand in one log: what is dated later refutes it, and where no step was seen, none is missed.
     if first is None or not begun or any(progress.last_s > first for job in jobs for progress in job.progress):
         return "the job stopped"
-    what = "the job stopped at" if _serve(jobs) else "no step ran after"
+    what = "the job stopped at" if jobs and all(map(_serves, jobs)) else "no step ran after"
     return f"{what} {datetime.fromtimestamp(first, UTC):%Y-%m-%d %H:%M:%S} (the log's own clock)"
 
 
-def _serve(jobs: Sequence[Job]) -> bool:
-    """Whether jobs answer requests and run no steps."""
-    served = any(progress.kind != "progress.step" for job in jobs for progress in job.progress)
-    return served and not any(job.steps or job.world for job in jobs)
+def _serves(job: Job) -> bool:
+    """Whether a job answers requests, and takes no steps."""
+    kinds = {progress.kind for progress in job.progress}
+    return bool(kinds) and "progress.step" not in kinds and not job.steps and job.world is None
 
 
 def _first_stop(jobs: Sequence[Job]) -> float | None:

@@ -121,13 +121,13 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
 
 
 def cut_words(job: Job, scene: Scene) -> str:
-    """`ends at step 8 of 20`, where the logs of a job say how many steps there are and all end before that; else ""."""
+    """`its log ends at step 8 of 20`, where the logs of a job say how many steps there are and all end before that; else ""."""
     sources = {*job.files, *(series.source for series in job.steps)}
     lines = [line.last for line in (*job.progress, *scene.case.progress) if line.last.source in sources]
     steps = [step for line in lines if (step := _STEP_OF.search(line.text)) and "epoch" not in line.text.lower()]
     if job.done or not steps or any(int(step[1]) >= int(step[2]) for step in steps):
         return ""
-    return f"ends at step {steps[0][1]} of {steps[0][2]}"
+    return f"its log ends at step {steps[0][1]} of {steps[0][2]}"
 
 
 def _ran_to_its_end(job: Job) -> bool:

@@ -123,5 +123,5 @@ def test_a_run_whose_last_step_is_below_its_total_is_said_to_be_cut(tmp_path: Pa
         f"step: {step}/{total} | loss: 2.1 | elapsed time per iteration (ms): 410.1\n" for step in range(1, 40)
     )
     verdict = diagnose(write(tmp_path, train=steps)).verdict
-    assert ("the log ends at step 39 of 100, and does not say why" in verdict.headline) == cut
+    assert ("its log ends at step 39 of 100, and does not say why" in verdict.headline) == cut
     assert any(step.command.startswith("topodiag diagnose") for step in verdict.next_evidence) == cut

@@ -129,8 +129,8 @@ class SharedGpu(JobCheck, id="JOB004"):
 
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
-        GPUs that no rank's node shows, as NCCL prints only those in use. What the job's work outlived: another launch
-        met it. Out of memory, where torch does not tell its own process from others (in containers it does not know its
+        GPUs that no rank's node shows, as NCCL prints only those in use. What the job's work outlived, or another end
+        of the same processes far below: another launch met it. Out of memory, where torch does not tell its own process from others (in containers it does not know its
         own number), or others have little, or the memory is the process's own. At the start less than a tenth, as a
         desktop takes. Programs that watch GPUs, processes of the job itself, and programs that run on most GPUs of the
         job. Memory of idle GPUs where a process is shown, a screen hangs on the GPU, or less than half is in use: an

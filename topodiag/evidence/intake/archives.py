@@ -128,11 +128,12 @@ def copy_members(path: str, places: Mapping[str, str]) -> None:
     """Write files of an archive to `places`, paths by the members' names, in one pass. Of two members of one name the
     later one counts, as in `members`. Raises InputError for the archive, TopodiagError where the disk is full."""
     left = set(places)
-    with _told_if_damaged(path):
-        for name, _, stream in _files(path, []):
-            if name in places and stream is not None:
-                _copy(path, stream, places[name])
-                left.discard(name)
+
+    def copy(name: str, stream: IO[bytes]) -> None:
+        _copy(path, stream, places[name])
+        left.discard(name)
+
+    read_each(path, places, copy)
     if left:
         raise InputError(f"{path}/{min(left)}", "is no longer in the archive")
 

@@ -342,15 +342,8 @@ def _seen_members(path: str, packed: Sequence[Member], *, quick: bool) -> dict[s
 
 
 def _take_member(archive: Piece, member: Member, seen: FileKind, met: _Met) -> bool:
-    piece = replace(
-        archive,
-        kinds=seen.kinds,
-        size=member.size,
-        coding=seen.coding,
-        sources=seen.sources,
-        member=member.name,
-        what=seen.what,
-    )
+    piece = replace(archive, kinds=seen.kinds, size=member.size, coding=seen.coding, member=member.name)
+    piece = replace(piece, sources=seen.sources, what=seen.what)
     if seen.packed:
         met.leave(piece.name, "an archive in an archive, not read", hint="unpack the outer one")
     elif seen.kind in NOT_EVIDENCE:
