@@ -121,7 +121,7 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
 
 
 def cut_words(job: Job, scene: Scene) -> str:
-    """`its log ends at step 8 of 20`, where the logs of a job say how many steps there are and all end before that; else ""."""
+    """`its log ends at step 8 of 20`, where the logs of a job say how many steps there are and end before; else ""."""
     sources = {*job.files, *(series.source for series in job.steps)}
     lines = [line.last for line in (*job.progress, *scene.case.progress) if line.last.source in sources]
     steps = [step for line in lines if (step := _STEP_OF.search(line.text)) and "epoch" not in line.text.lower()]

@@ -130,11 +130,12 @@ class SharedGpu(JobCheck, id="JOB004"):
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
         GPUs that no rank's node shows, as NCCL prints only those in use. What the job's work outlived, or another end
-        of the same processes far below: another launch met it. Out of memory, where torch does not tell its own process from others (in containers it does not know its
-        own number), or others have little, or the memory is the process's own. At the start less than a tenth, as a
-        desktop takes. Programs that watch GPUs, processes of the job itself, and programs that run on most GPUs of the
-        job. Memory of idle GPUs where a process is shown, a screen hangs on the GPU, or less than half is in use: an
-        engine that waits holds its memory, so that it is never a warning by this alone.
+        of the same processes far below: another launch met it. Out of memory, where torch does not tell its own
+        process from others (in containers it does not know its own number), or others have little, or the memory is the
+        process's own. At the start less than a tenth, as a desktop takes. Programs that watch GPUs, processes of the
+        job itself, and programs that run on most GPUs of the job. Memory of idle GPUs where a process is shown, a
+        screen hangs on the GPU, or less than half is in use: an engine that waits holds its memory, so that it is never
+        a warning by this alone.
 
     How to confirm
         topodiag logs LOGS --ranks                     each rank with its host and GPU
