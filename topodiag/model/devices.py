@@ -17,6 +17,8 @@ Counters = dict[str, Counter]
 
 AMD = 0x1002
 """PCI vendor id of AMD (ATI), PCI-SIG member list."""
+INSTINCT = frozenset({0x66A0, 0x66A1, 0x7388, 0x738C, 0x738E, 0x7390, 0x7408, 0x740C, 0x740F, 0x7410})
+"""Device numbers of MI50 to MI250X, which call themselves displays (Linux amdgpu_drv.c: Vega20, Arcturus, Aldebaran)."""
 PROCESSING = 0x1200
 """PCI class of processing accelerators."""
 NVIDIA = 0x10DE
@@ -76,9 +78,9 @@ class PciDevice:
     @property
     def is_accelerator(self) -> bool:
         """Whether it is a GPU for computing by its vendor and class: of AMD's, whose graphics of boards and CPUs have
-        the classes of displays, those of the class of processing accelerators."""
+        the classes of displays, those of the class of processing accelerators, and older Instinct cards by number."""
         if self.vendor.value == AMD:
-            return self.class_code.get(0) >> 8 == PROCESSING
+            return self.class_code.get(0) >> 8 == PROCESSING or self.device.value in INSTINCT
         return self.vendor.value == NVIDIA and self.kind is PciKind.GPU
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.devices import NVIDIA as NVIDIA_ID
-from topodiag.model.devices import PciKind
+from topodiag.model.devices import INSTINCT, PciKind
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def makers_of(node: Node) -> frozenset[Maker]:
     listed = {gpu.bus_id for gpu in node.gpus}
     makers |= {maker for gpu in node.gpus if gpu.name.value and (maker := maker_named(gpu.name.value))}
     for device in node.pci.values():
-        code = device.class_code.get(0) >> 8
-        if device.kind is PciKind.GPU and (device.bus_id in listed or code in (0x1200, 0x0302)):
+        computes = device.class_code.get(0) >> 8 in (0x1200, 0x0302) or device.device.value in INSTINCT
+        if device.kind is PciKind.GPU and (device.bus_id in listed or computes):
             makers |= {_IDS[vendor] for vendor in (device.vendor.get(0),) if vendor in _IDS}
     named = {*map(attrgetter("kind"), node.events), *map(attrgetter("signature"), node.reports)}
     makers |= {_EVENTS[name] for name in named & _EVENTS.keys()}

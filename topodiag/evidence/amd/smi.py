@@ -26,6 +26,14 @@ die) the highest counts: dies without work sleep. Format: amdsmi_commands.py (me
 
 Older releases begin the header with `GPU  Temp (DieEdge)  AvgPwr  SCLK`. Only what the columns say is read: the highest
 clock, the product and the links are not in this table. Format: ROCm 3 to 7, rocm_smi.py, showAllConcise.
+
+`rocminfo`: the agents of the runtime, CPUs and GPUs.
+
+      Marketing Name:          AMD Instinct MI300X
+      Device Type:             GPU
+      BDFID:                   1280
+
+BDFID is bus, device and function as one number. Format: ROCm 1.9 to 7, rocminfo.cc (DisplayAgentInfo).
 """  # noqa: E501 - a row of the table is that long
 
 from __future__ import annotations
@@ -259,3 +267,19 @@ def _read_json(page: Page) -> None:
         if place is not None:
             page.draft.pci(place).offer("vendor", AMD_ID, origin)
         page.parsed.records.append(0)
+
+
+class Rocminfo(OfPage):
+    """Product and place of AMD's GPUs. Partitions of one GPU are agents of one place."""
+
+    def read_page(self, page: Page) -> None:
+        name, kind = "", ""
+        for line in page.lines():
+            field, _, value = (part.strip() for part in line.bare.partition(":"))
+            if field == "Marketing Name":
+                name = value
+            elif field == "Device Type":
+                kind = value
+            elif field == "BDFID" and kind == "GPU" and (place := to_int(value, low=0, high=0xFFFF)) is not None:
+                bus_id = f"0000:{place >> 8:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
+                line.offer(page.draft.gpu(bus_id=bus_id), "name", name or None)
