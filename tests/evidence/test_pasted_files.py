@@ -21,6 +21,12 @@ def test_what_follows_the_next_prompt_is_not_of_the_file() -> None:
     assert shown(text) == [("=", "sys/class/net/ib0/mtu", "4092")]
 
 
+def test_a_folder_and_a_star_leave_two_slashes() -> None:
+    counter = "sys/class/infiniband/rocep3s0f1/ports/1/hw_counters/local_ack_timeout_err"
+    assert shown(f"/{counter.replace('counters/', 'counters//')}:17\n") == [("=", counter, "17")]
+    assert shown("/sys/class/infiniband/rocep3s0f1/ports/1/hw_counters/\n") == []
+
+
 def test_cat_of_several_files_is_not_told_apart() -> None:
     assert shown("$ cat /sys/class/net/ib0/mtu /sys/class/net/ib1/mtu\n4092\n2044\n") == []
 

@@ -76,7 +76,7 @@ class _Paste:
                 yield from self._once(number, "!", failed[1], f"{code} {failed[2].strip()}")
         elif named := _LIKE["named"].match(line):
             self._open()
-            yield from self._once(number, "=", named[1], named[2])
+            yield from self._once(number, "=", named[1].replace("//", "/"), named[2])
         elif not line or _LIKE["prompt"].match(line):
             self._open()
         elif self.path and self.left:

@@ -18,7 +18,7 @@ Counters = dict[str, Counter]
 AMD = 0x1002
 """PCI vendor id of AMD (ATI), PCI-SIG member list."""
 INSTINCT = frozenset({0x66A0, 0x66A1, 0x7388, 0x738C, 0x738E, 0x7390, 0x7408, 0x740C, 0x740F, 0x7410})
-"""Device numbers of MI50 to MI250X, which call themselves displays (Linux amdgpu_drv.c: Vega20, Arcturus, Aldebaran)."""
+"""Device numbers of MI50 to MI250X, which call themselves displays (Linux amdgpu_drv.c: Vega20 to Aldebaran)."""
 PROCESSING = 0x1200
 """PCI class of processing accelerators."""
 NVIDIA = 0x10DE

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
-from topodiag.model.devices import NVIDIA as NVIDIA_ID
 from topodiag.model.devices import INSTINCT, PciKind
+from topodiag.model.devices import NVIDIA as NVIDIA_ID
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
 
 if TYPE_CHECKING:
