@@ -31,9 +31,10 @@ HANGS = ("JOB006",)
 FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
                    "no cuda", "rank twice", "no such rank", "worlds", "rccl setting"})  # fmt: skip
 """Faults by which a rank ends that prints them (evidence/signatures/catalogue/process.toml)."""
-OPEN = frozenset({"JOB004", "NET001", "NVL001"})
+OPEN = frozenset({"JOB004", "NET001", "NVL001", "GPU003"})
 """Findings that leave open, as information that is not sure, whether all is well: whose memory the GPUs hold, whether
-machines whose job uses TCP have RDMA devices, and whether MIG is why no NVLink is up."""
+machines whose job uses TCP have RDMA devices, whether MIG is why no NVLink is up, and whether a program that no line
+names is why a GPU stopped its work."""
 NO_WORD = "nothing in this evidence says why"
 _OF_WAYS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "TOP", "BEN")
 """Checks of what carries data, and over which way."""

@@ -60,10 +60,10 @@ class XidInLog(NodeCheck, id="GPU003", unless=kernel.no_gpu):
         the last Xid of each GPU.
 
     When it stays silent
-        Xids that a program's own error causes (13, 31, 43, 45) are info, unless three programs met the same one on one
-        GPU and on no other. Events that the catalogue or the status word calls harmless are info, and so is a Nonfatal
-        line of Xid 144 to 150 that asks for a report if it recurs and did not. No kernel log in the evidence: unknown.
-        A few lines of one: unknown.
+        Xids that a program's own error causes (13, 31, 43, 45) are info, which leaves open whether the GPU is well
+        where the lines name no program, unless three programs met the same one on one GPU and on no other. Events that
+        the catalogue or the status word calls harmless are info, and so is a Nonfatal line of Xid 144 to 150 that asks
+        for a report if it recurs and did not. No kernel log in the evidence: unknown. A few lines of one: unknown.
 
     How to confirm
         sudo dmesg -T | grep -E 'Xid|SXid'
@@ -141,11 +141,13 @@ def _of_group(
     if entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
         severity, side = Severity.WARNING, "the GPU's rather than the programs'"
         words = f", in {count} programs and on no other GPU"
+    names_nobody = entry.side == "program" and severity is Severity.INFO and all(process_of(event.text) is None for event in events)
     links = sorted({link for event in events if (link := link_of(event.text)) is not None})
     yield _on_gpu(
         check, node, label, f"Xid {group.code} ({entry.name}){words}", events,
         links=links if entry.family == "nvlink" else (),
         severity=severity,
+        confidence=Confidence.MEDIUM if names_nobody else Confidence.HIGH,
         observed=entry.means,
         expected=_caused_by(side),
         fix=kernel.with_bus(node, label, entry.actions),
@@ -206,7 +208,8 @@ def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
     for (bus_id, code), events in numbered_events.items():
         entry = sxid(code)
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
-        links = sorted({link for event in events if (link := link_of(event.text)) is not None})
+        names_nobody = entry.side == "program" and severity is Severity.INFO and all(process_of(event.text) is None for event in events)
+    links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
         yield check.finding(

@@ -9,7 +9,7 @@ from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.logs import local_ranks, prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.words.own_data import own_data
 from topodiag.words.units import few, number, plural
