@@ -141,13 +141,13 @@ def _of_group(
     if entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
         severity, side = Severity.WARNING, "the GPU's rather than the programs'"
         words = f", in {count} programs and on no other GPU"
-    names_nobody = entry.side == "program" and severity is Severity.INFO and all(process_of(event.text) is None for event in events)
+    by_nobody = all(process_of(event.text) is None for event in events) and entry.side == "program"
     links = sorted({link for event in events if (link := link_of(event.text)) is not None})
     yield _on_gpu(
         check, node, label, f"Xid {group.code} ({entry.name}){words}", events,
         links=links if entry.family == "nvlink" else (),
         severity=severity,
-        confidence=Confidence.MEDIUM if names_nobody else Confidence.HIGH,
+        confidence=Confidence.MEDIUM if by_nobody and severity is Severity.INFO else Confidence.HIGH,
         observed=entry.means,
         expected=_caused_by(side),
         fix=kernel.with_bus(node, label, entry.actions),
@@ -208,8 +208,7 @@ def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
     for (bus_id, code), events in numbered_events.items():
         entry = sxid(code)
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
-        names_nobody = entry.side == "program" and severity is Severity.INFO and all(process_of(event.text) is None for event in events)
-    links = sorted({link for event in events if (link := link_of(event.text)) is not None})
+        links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
         yield check.finding(
