@@ -50,14 +50,10 @@ def test_bus_ids_are_unpacked() -> None:
 def test_links_come_back_as_speeds_lanes_and_numbers_of_nvlinks() -> None:
     tree = tree_of_print(small(), 90)
     by_bus = {pci.get("busid"): pci for pci in tree.walk() if pci.tag == "pci"}
-    assert (by_bus["0000:1b:00.0"].get("link_speed"), by_bus["0000:1b:00.0"].get("link_width")) == (
-        "32.0 GT/s PCIe",
-        "16",
-    )
-    assert (by_bus["0000:18:00.0"].get("link_speed"), by_bus["0000:18:00.0"].get("link_width")) == (
-        "16.0 GT/s PCIe",
-        "16",
-    )
+    shown = (by_bus["0000:1b:00.0"].get("link_speed"), by_bus["0000:1b:00.0"].get("link_width"))
+    assert shown == ("32.0 GT/s PCIe", "16")
+    told = (by_bus["0000:18:00.0"].get("link_speed"), by_bus["0000:18:00.0"].get("link_width"))
+    assert told == ("16.0 GT/s PCIe", "16")
     assert (by_bus["0000:1c:00.0"].get("link_speed"), by_bus["0000:1c:00.0"].get("link_width")) in {
         ("8.0 GT/s PCIe", "8"), ("5.0 GT/s PCIe", "16"),
     }  # fmt: skip
