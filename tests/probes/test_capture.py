@@ -76,10 +76,8 @@ def test_a_tree_holds_what_is_asked_for_and_nothing_else(machine: Path, item: st
 def test_one_processor_of_each_socket_is_kept(machine: Path):
     text = _text(capture(root=str(machine)), "sys-cpu")
     assert "= proc/cpuinfo\tprocessor\\t" not in text
-    assert [line for line in text.split("\n") if "processor" in line] == [
-        "= proc/cpuinfo\tprocessor\t: 0",
-        "= proc/cpuinfo\tprocessor\t: 2",
-    ]
+    shown = [line for line in text.split("\n") if "processor" in line]
+    assert shown == ["= proc/cpuinfo\tprocessor\t: 0", "= proc/cpuinfo\tprocessor\t: 2"]
     assert "= sys/devices/system/cpu/cpu2/topology/physical_package_id\t1\n" in text
 
 
@@ -192,11 +190,8 @@ def test_counters_are_read_again_after_the_interval(machine: Path, tmp_path: Pat
 
     bundle = capture(root=str(machine), sample_s=0.3, on_progress=flap)
     items = _items(bundle)
-    assert {name for name, sample in items if sample == 1} == {
-        "sys-pci-aer",
-        "sys-infiniband-counters",
-        "sys-net-counters",
-    }
+    shown = {name for name, sample in items if sample == 1}
+    assert shown == {"sys-pci-aer", "sys-infiniband-counters", "sys-net-counters"}
     assert b"carrier_changes\t2\n" in bundle.files["trees/sys-net.tree"]
     assert b"carrier_changes\t4\n" in bundle.files["sample2/trees/sys-net-counters.tree"]
     first, second = bundle.manifest["samples"]

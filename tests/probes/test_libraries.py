@@ -149,10 +149,8 @@ def test_what_the_real_binding_names_is_what_is_called():
     real = pytest.importorskip("pynvml")
     for _key, function in nvml._PLAIN:
         assert hasattr(real, function), function
-    assert [getattr(real, name) for name in ("NVML_FI_DEV_C2C_LINK_COUNT", "NVML_FI_DEV_NVLINK_GET_SPEED")] == [
-        170,
-        164,
-    ]
+    shown = [getattr(real, name) for name in ("NVML_FI_DEV_C2C_LINK_COUNT", "NVML_FI_DEV_NVLINK_GET_SPEED")]
+    assert shown == [170, 164]
     assert nvml.FIELDS_NVLINK5[-1] == real.NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER
     assert real.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION == nvml.FIELD_RECOVERY_ACTION
 
