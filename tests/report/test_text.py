@@ -54,11 +54,8 @@ def test_host_names_fold_to_a_node_set_and_odd_ones_stand():
 
 
 def test_plurals():
-    assert (plural(1, "GPU"), plural(2, "GPU"), plural(2, "NVSwitch", "NVSwitches")) == (
-        "1 GPU",
-        "2 GPUs",
-        "2 NVSwitches",
-    )
+    shown = (plural(1, "GPU"), plural(2, "GPU"), plural(2, "NVSwitch", "NVSwitches"))
+    assert shown == ("1 GPU", "2 GPUs", "2 NVSwitches")
 
 
 def test_a_command_is_whole_on_one_line() -> None:
