@@ -102,11 +102,8 @@ def test_an_assignment_becomes_a_map_with_the_levels_it_lies_in() -> None:
         ("x", "y", "z"), np.ones((3, 2), bool), np.arange(3), (Level("leaf", np.asarray([0, 0, 1]), 5, 45),), 1, 400
     )
     place_map = map_of(machines, Assignment(np.asarray([4, 5, 0, 1])))
-    assert (place_map.hosts, place_map.host.tolist(), place_map.gpu.tolist()) == (
-        ("z", "x"),
-        [0, 0, 1, 1],
-        [0, 1, 0, 1],
-    )
+    shown = (place_map.hosts, place_map.host.tolist(), place_map.gpu.tolist())
+    assert shown == (("z", "x"), [0, 0, 1, 1], [0, 1, 0, 1])
     assert place_map.levels == (("leaf", 2),)
 
 
@@ -137,11 +134,8 @@ def test_the_canonical_map_keeps_its_groups(place: PlaceMap, random: object) -> 
     groups["x"][0] = 3
     whole = PlaceMap(place.hosts, place.host, place.gpu, groups, place.levels)
     again = read_place_map(Blob("map.json", to_json(whole).encode()))
-    assert (again.hosts, again.host.tolist(), again.gpu.tolist()) == (
-        whole.hosts,
-        whole.host.tolist(),
-        whole.gpu.tolist(),
-    )
+    shown = (again.hosts, again.host.tolist(), again.gpu.tolist())
+    assert shown == (whole.hosts, whole.host.tolist(), whole.gpu.tolist())
     assert {name: number.tolist() for name, number in again.groups.items()} == {
         name: number.tolist() for name, number in groups.items()
     }
