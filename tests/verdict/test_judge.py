@@ -67,10 +67,8 @@ def test_consequences_are_below_their_cause_with_their_depth() -> None:
     links, search, low = seen("NVL001"), seen("TOP004"), seen("BEN001", W)
     [cause] = verdict(links, search, low, case=running()).causes
     assert cause.finding.id == "NVL001"
-    assert {consequence.finding.id: consequence.depth for consequence in cause.consequences} == {
-        "TOP004": 1,
-        "BEN001": 1,
-    }
+    told = {consequence.finding.id: consequence.depth for consequence in cause.consequences}
+    assert told == {"TOP004": 1, "BEN001": 1}
 
 
 @pytest.mark.parametrize(("count", "names"), [(2, "n[0-1]: "), (64, "64 nodes: ")])
