@@ -48,10 +48,8 @@ def test_the_module_shows_the_functions_and_loads_nothing_heavy() -> None:
         "print(*sorted({'numpy', 'pandas', 'pyarrow', 'click', 'jinja2', 'msgspec'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
-        "InputError TopodiagError __version__ audit bench diagnose logs predict scan solve",
-        "",
-    ]
+    shown = done.stdout.splitlines()
+    assert shown == ["InputError TopodiagError __version__ audit bench diagnose logs predict scan solve", ""]
 
 
 def test_a_diagnosis_of_a_node_loads_no_pandas_and_no_click() -> None:
