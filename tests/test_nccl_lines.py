@@ -14,11 +14,8 @@ SOURCE = """
 
 def test_formats_are_those_of_the_calls_with_their_parts_joined() -> None:
     found = list(formats("src/x.cc", SOURCE))
-    assert [(each.place, each.level) for each in found] == [
-        ("src/x.cc:2", "WARN"),
-        ("src/x.cc:3", "INFO"),
-        ("src/x.cc:5", "INFO"),
-    ]
+    shown = [(each.place, each.level) for each in found]
+    assert shown == [("src/x.cc:2", "WARN"), ("src/x.cc:3", "INFO"), ("src/x.cc:5", "INFO")]
     assert found[1].text == "NET/IB: [%d] size %#x of %zu bytes, GID %02x"
 
 
