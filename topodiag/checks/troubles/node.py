@@ -65,6 +65,7 @@ KERNEL = frozenset({
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
 PORT_DOWN = "NIC001"
+_MISMATCH = "kernel.api_mismatch"
 
 _BY_OTHERS = {OUT_OF_SERVICE: "word of a scheduler or a health check", REMARK: "what a line of a tool says"}
 """What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
@@ -95,24 +96,21 @@ def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Troubl
     for node in nodes:
         own = [outcome for outcome in outcomes if outcome.node == node.host]
         findings = [finding for outcome in own for finding in outcome.findings]
-        lines = (*_messages(node, findings), *_ports(node, own), *_interfaces(node), *_peers(node), *_gids(node))
+        lines = (*_messages(node, own), *_ports(node, own), *_interfaces(node), *_peers(node), *_gids(node))
         listed += unexplained(lines, findings)
     return tuple(listed)
 
 
-def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
-    families = {finding.id[:3] for finding in findings}
+def _messages(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
+    families = {finding.id[:3] for outcome in outcomes for finding in outcome.findings}
+    reloaded = any(outcome.check == "HST004" and outcome.status is Status.CLEAN for outcome in outcomes)
     for event in node.events:
         spoken_for = families.intersection(_AROUND.get(event.kind, ()))
         low = event.text.lower()
         if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or any(word in low for word in _TROUBLE)):
-            yield Trouble(
-                "kernel log",
-                event.text.strip(),
-                node.host,
-                event.origin,
-                harmless=why_lived_with("harmless_to_a_node", event.text),
-            )
+            over = "another module was loaded since" if reloaded and event.signature == _MISMATCH else ""
+            harmless = over or why_lived_with("harmless_to_a_node", event.text)
+            yield Trouble("kernel log", event.text.strip(), node.host, event.origin, harmless=harmless)
     for report in (*node.reports, *reported_by_tables(node)):
         if report.kind in _BY_OTHERS:
             yield Trouble(_BY_OTHERS[report.kind], report.text.strip(), node.host, report.origin)
