@@ -24,9 +24,6 @@ FORMS = {
     + "\npdsh@login: gpu-09: ssh exited with exit code 255\n",
     "dshbak": "\n".join(f"----------------\n{host}\n----------------\n{text}" for host, text in OWN.items()),
     "ansible": "\n".join(f"{host} | CHANGED | rc=0 >>\n{text}\n" for host, text in OWN.items()),
-    "ansible -o": "\n".join(
-        f"{host} | CHANGED | rc=0 | (stdout) " + text.replace("\n", "\\n") for host, text in OWN.items()
-    ),
     "pssh": "\n".join(f"[{at}] 10:32:11 [SUCCESS] {host}\n{text}" for at, (host, text) in enumerate(OWN.items(), 1)),
     "loop": "\n".join(f"=== {host} ===\n{text}" for host, text in OWN.items()),
     "salt": "\n".join(f"{host}:\n    " + text.replace("\n", "\n    ") for host, text in OWN.items()),
@@ -56,14 +53,6 @@ def test_the_port_of_one_host_that_is_slower_is_found_by_its_siblings(tmp_path: 
 def test_standard_input_is_cut_as_well() -> None:
     pieces = gather(["-"], stdin=io.BytesIO(FORMS["loop"].encode())).pieces
     assert [(piece.name, piece.host) for piece in pieces] == [(f"<stdin>/{host}", host) for host in OWN]
-
-
-def test_machines_that_nothing_names_are_told_apart_by_the_serials_of_their_devices(tmp_path: Path) -> None:
-    path = filed(tmp_path, "all.txt", "\n".join(OWN.values()))
-    [finding] = json.loads(diagnose(path).to_json())["findings"]
-    [line] = finding["evidence"]
-    assert (finding["id"], line["source"]) == ("NIC002", f"{path}/machine-3")
-    assert "Rate: 200" in path.read_text().split("\n")[line["line"] - 1]
 
 
 def test_hosts_that_print_the_same_are_named_as_a_set() -> None:

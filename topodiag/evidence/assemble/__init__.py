@@ -82,8 +82,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         node = replace(node, links=build_links(node))
         node = replace(node, paths=build_paths(node))
     node = replace(node, nics=with_roles(node))
-    chosen = pick(draft.single("node").offers.get("system", ()), str)
-    return replace(node, system=system_name(node, chosen))
+    return replace(node, system=system_name(node, pick(draft.single("node").offers.get("system", ()), str)))
 
 
 def time_of(time: str) -> Fact[str]:

@@ -169,8 +169,7 @@ def _index_key(entity: Entity) -> int:
 
 def _is_nvidia_gpu(entity: Entity) -> bool:
     code = pick(entity.offers.get("class_code", ()), int).get(0)
-    vendor = pick(entity.offers.get("vendor", ()), int).get(0)
-    return vendor == NVIDIA and code >> 16 == 0x03
+    return pick(entity.offers.get("vendor", ()), int).get(0) == NVIDIA and code >> 16 == 0x03
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,5 +57,4 @@ def _offer(blob: Blob, draft: NodeDraft, place: int, pid: int, given: dict[str, 
         fact(allowed if allowed and parse_cpulist(allowed) else None), fact(env if read else None),
     ))  # fmt: skip
     for variable, value in env.items():
-        line = blob.origin(text=f"{variable}={value}")
-        draft.settings.append(Setting(variable, value, f"process {pid}", line))
+        draft.settings.append(Setting(variable, value, f"process {pid}", blob.origin(text=f"{variable}={value}")))

@@ -118,8 +118,7 @@ def _read_objects(blob: Blob, objects: list[HwlocObject]) -> bool:
                     raise InputError(blob.name, f"nests deeper than {MAX_DEPTH} objects", line=tag.line, hint="refused")
         elif tag.name == "info" and objects:
             # From hwloc 3 on what holds for the machine stands behind all objects.
-            above = stack[-1] if stack else objects[0]
-            above.infos.setdefault(tag.get("name") or "", tag.get("value") or "")
+            (stack or objects[:1])[-1].infos.setdefault(tag.get("name") or "", tag.get("value") or "")
     return whole or not objects
 
 

@@ -3,15 +3,12 @@
     gpu-01: CA 'mlx5_0'                              pdsh, clush
     ---------------- / gpu-[01-02] / ----------------  dshbak, clush -b: hosts that print the same
     gpu-01 | CHANGED | rc=0 >>                       ansible
-    gpu-01 | CHANGED | rc=0 | (stdout) one\\ntwo      ansible -o
     [1] 10:32:11 [SUCCESS] gpu-01                    pssh -i
     === gpu-01 ===                                   the loop of a shell
     gpu-01:                                          Salt, which indents what follows
 
-Where outputs were put together without a word about whose they are, a device that has another serial than before begins
-another machine.
-A line keeps its number: what other hosts print is blank in the text of a host. Only where ansible puts all lines into
-one (`-o`), and where the blanks would be far more than the text, they are counted in the text of their host.
+A line keeps its number: what other hosts print is blank in the text of a host. Only where the blanks would be far more
+than the text, lines are counted in the text of their host.
 """
 
 from __future__ import annotations
@@ -19,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from topodiag.evidence.intake.same_node import ids_of_text, serials_of_text
+from topodiag.evidence.intake.same_node import ids_of_text
 from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.words.node_sets import NodeSetError, expand
 from topodiag.words.own_data import own_data, patterns
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024
-MOST_SERIALS = 1 << 14
 MOST_BLANK = 1 << 24
 """Lines of other hosts that all texts together hold as blank ones."""
 LEAST_EACH = 2
@@ -46,7 +42,7 @@ def parts_of(text: str) -> dict[str, str]:
         parts = _texts(cut(lines)) if sign in text else {}
         if parts and not _is_one_machine(parts.values()):
             return parts
-    return _texts(_by_serials(text, lines))
+    return {}
 
 
 def _texts(hosts: Chunks) -> dict[str, str]:
@@ -76,16 +72,6 @@ def _is_host(name: str) -> bool:
         and any(label.isdigit() for label in name)
         and _LIKE["file"].match(name) is None
     )
-
-
-def _one_line_each(lines: Sequence[str]) -> Chunks:
-    printed = [line for line in lines if line.strip()]
-    if len(printed) < LEAST_HOSTS:
-        return {}
-    matches = [_LIKE["one_line"].match(line) for line in printed]
-    if None in matches:
-        return {}
-    return {match[1]: [(0, match[2].replace("\\r", "").split("\\n"))] for match in matches if match is not None}
 
 
 def _labelled(lines: Sequence[str]) -> Chunks:
@@ -144,7 +130,7 @@ def _salt(lines: Sequence[str]) -> Chunks:
 
 
 _CUTS: tuple[tuple[str, Callable[[Sequence[str]], Chunks]], ...] = (
-    ("(stdout)", _one_line_each), (":", _labelled), ("--------", _under_rules), (" | ", partial(_under, "ansible")),
+    (":", _labelled), ("--------", _under_rules), (" | ", partial(_under, "ansible")),
     ("] ", partial(_under, "pssh")), ("", partial(_under, "loop")), (":", _salt),
 )  # fmt: skip
 """The ways to cut a text in the order in which they are tried, each with what stands in all texts that it cuts."""
@@ -161,24 +147,6 @@ def _between(lines: Sequence[str], heads: Sequence[tuple[int, tuple[str, ...]]],
         for host in hosts:
             pairs.setdefault(host, []).append(chunk)
     return pairs
-
-
-def _by_serials(text: str, lines: Sequence[str]) -> Chunks:
-    """Machines one below the other, told apart by a device that each of them has with a serial of its own. Nothing
-    names them but their order."""
-    starts, own, number, seen = [0], dict[str, str](), 0, 0
-    for place, device, serial in sorted(serials_of_text(text, MOST_SERIALS)):
-        number, seen = number + text.count("\n", seen, place), place
-        if device and own.setdefault(device, serial) != serial:
-            starts.append(number)
-            own = {device: serial}
-    if not LEAST_HOSTS <= len(starts) <= MOST_HOSTS:
-        return {}
-    ends = [*starts[1:], len(lines)]
-    return {
-        f"machine-{count}": [(start, lines[start:end])]
-        for count, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
-    }
 
 
 def _is_one_machine(texts: Iterable[str]) -> bool:

@@ -70,8 +70,7 @@ def plan_of(intake: Intake) -> Plan:
     left = [left_out for left_out in left if not left_out.unreadable]
     others = [left_out for left_out in left if not left_out.refused]
     notes = (*map(str, _errors(left)), *intake.notes, *folded(others))
-    files = {name: tuple(pieces) for name, pieces in planned.items()}
-    return Plan(**files, stdin=stdin, notes=notes, broken=broken)
+    return Plan(**{name: tuple(own) for name, own in planned.items()}, stdin=stdin, notes=notes, broken=broken)
 
 
 def _errors(left: Iterable[SkippedFile]) -> list[InputError]:

@@ -151,8 +151,7 @@ def folded(aside: Iterable[SkippedFile]) -> list[str]:
             texts.append(str(several[0]))
             continue
         names = sorted(left_out.path for left_out in several)
-        shown = first_of(names, 3)
-        texts.append(f"{len(names)} files: {why}: {shown}{_reads_them(several)}")
+        texts.append(f"{len(names)} files: {why}: {first_of(names, 3)}{_reads_them(several)}")
     return texts
 
 

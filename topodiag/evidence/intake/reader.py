@@ -63,10 +63,9 @@ def _parted(blob: Blob) -> Iterator[Blob]:
         host = _LIKE["host"].search(match[1])
         run = (host[1] if host else "", match[2])
         if run in runs:
-            head = text[: match.start()]
+            head, below = text[: match.start()], text[match.start() :]
             yield replace(blob, data=head.encode(), sources=())
-            below = "\n" * head.count("\n") + text[match.start() :]
-            yield replace(blob, data=below.encode(), later=True, sources=())
+            yield replace(blob, data=("\n" * head.count("\n") + below).encode(), later=True, sources=())
             return
         runs.add(run)
     yield blob

@@ -49,21 +49,16 @@ def host_of_log(head: bytes) -> str:
 
 
 def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
-    """What only one machine has, as (device, serial): UUIDs of its GPUs, GUIDs of its adapters. Two texts that share a
-    serial are of one host; two that give one device different serials are not."""
-    return frozenset((device, serial) for _, device, serial in serials_of_text(text))
-
-
-def serials_of_text(text: str, most: int = _MOST_IDS) -> list[tuple[int, str, str]]:
-    """The same with the place of each in the text, in no order, where a serial stands first; at most so many."""
-    counts: dict[tuple[str, str], int] = {}
+    """What only one machine has, as (device, serial): UUIDs of its GPUs, GUIDs of its adapters; so many of each kind.
+    Two texts that share a serial are of one host; two that give one device different serials are not."""
+    ids: set[tuple[str, str]] = set()
     for kind, literal, pattern in _SERIALS:
         for match in pattern.finditer(text) if literal in text else ():
             serial = match[2].removeprefix("0x").replace(":", "").lower()
-            counts.setdefault((f"{kind} {match[1].lower()}" if kind else "", serial), match.start())
-            if len(counts) >= most:
+            ids.add((f"{kind} {match[1].lower()}" if kind else "", serial))
+            if len(ids) >= _MOST_IDS:
                 break
-    return [(place, device, serial) for (device, serial), place in counts.items()]
+    return frozenset(ids)
 
 
 _TABLES = own_data("evidence/intake/names")

@@ -244,8 +244,7 @@ def _communicator(
     origins = {rank_of[series.member]: series.origin for series in reversed(several)}
     whole = len(places) == nranks and len({host for host, _, _ in places}) == nnodes and all(p[1] >= 0 for p in places)
     identity = "\0".join((job, name, host, str(nranks), str(nnodes)))
-    digest = hashlib.blake2b(identity.encode(), digest_size=7).digest()
-    key = int.from_bytes(digest, "big")
+    key = int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=7).digest(), "big")
     calls = Calls()
     for series in several:
         kind = BEHIND_NAME.join(

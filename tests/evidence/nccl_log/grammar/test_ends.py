@@ -74,24 +74,6 @@ def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: in
     assert (last.line, last.name, last.frame, last.caught) == (line, name, "lib/model.py:9", False)
 
 
-IPYTHON = """KeyError                                  Traceback (most recent call last)
-File ~/run.py:78, in <module>
-     75 a = 1
----> 78 b[a]
-
-File lib/model.py:9, in __getitem__(self, key)
-   3503     return key
-
-{}: 'x'
-"""
-
-
-@pytest.mark.parametrize(("raised", "name"), [("KeyError", "KeyError"), ("ValueError", "")])
-def test_a_text_ends_with_the_traceback_of_ipython_that_names_its_exception(raised: str, name: str) -> None:
-    last = _last("step 1\n" + IPYTHON.format(raised))
-    assert (last.name if last is not None else "") == name
-
-
 @examples("below", "frame")
 def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, frame: str) -> None:
     last = _last(TRACEBACK + below)

@@ -257,18 +257,7 @@ def _head_of(texts: Sequence[str], last: int) -> int | None:
     framed = 0 <= head < last - 1 and _LIKE["in_file"].match(texts[head + 1])
     if framed and texts[head].startswith(_WORDS["remote"]):
         return _head_of(texts, head)
-    return head if framed and _begins_traceback(texts[head]) else _head_of_ipython(texts, last)
-
-
-def _head_of_ipython(texts: Sequence[str], last: int) -> int | None:
-    """The head of IPython's traceback, with the lines of source around each frame, whose exception stands on this line;
-    None where no such head names it."""
-    if (raised := _LIKE["raised"].match(texts[last])) is None:
-        return None
-    lines = range(last - 1, max(last - _MOST_EPILOGUE, 0) - 1, -1)
-    heads = ((at, head[1]) for at in lines if (head := _LIKE["of_ipython"].match(texts[at])) is not None)
-    at, name = next(heads, (None, ""))
-    return at if name == raised[2] else None
+    return head if framed and _begins_traceback(texts[head]) else None
 
 
 def _begins_traceback(text: str) -> bool:
