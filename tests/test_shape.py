@@ -29,13 +29,13 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 82_113,
-    "app": 3_948,
-    "checks": 17_236,
-    "cli": 2_823,
+    "": 80_710,
+    "app": 3_696,
+    "checks": 16_569,
+    "cli": 2_815,
     "evidence": 19_836,
-    "model": 4_506,
-    "report": 6_435,
+    "model": 4_419,
+    "report": 6_434,
 }
 """Code lines of the package and of its rooms that have a budget of their own: no blank line, comment or docstring, nor
 the string under a constant that documents it. So counted the package had 103,929 lines when the aim of 62,000 was set,
