@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from topodiag.lazy import regex
 from topodiag.model.events import NODE_DOWN, SCHEDULED, Event, Trust
 from topodiag.model.node import Node
 from topodiag.model.result import Case
@@ -18,10 +17,10 @@ _DOWN = frozenset({"DOWN", "NOT_RESPONDING"})
 
 
 _HELD = {
-    "not responding": regex(r"\*|NOT_RESPONDING"),
-    "down": regex(r"(?<!_)DOWN"),
-    "failing": regex("FAIL"),
-    "drained or draining": regex("DRAIN|DRNG"),
+    "not responding": ("*", "NOT_RESPONDING"),
+    "down": ("DOWN",),
+    "failing": ("FAIL",),
+    "drained or draining": ("DRAIN", "DRNG"),
 }
 """States in which nodes take no job, in Slurm's long and short words (sinfo(1), NODE STATE CODES), the worst first."""
 _ROOM = 40
@@ -31,11 +30,12 @@ _ROOM = 40
 def held_words(case: Case) -> str:
     """`4 nodes are not responding (a[1-4]), ..`: what a scheduler lists in states that take no job; "" without any."""
     listed = (event for node in case.nodes for event in node.reports if event.kind == SCHEDULED)
-    states = ((str(event.fields["state"]).upper(), event.host) for event in listed)
+    # A node that saves power is POWERED_DOWN.
+    states = ((str(event.fields["state"]).upper().replace("_DOWN", ""), event.host) for event in listed)
     held = grouped(
         (word, host)
         for state, nodes in states
-        if (word := next((word for word, flags in _HELD.items() if flags.search(state)), ""))
+        if (word := next((word for word, flags in _HELD.items() if any(map(state.__contains__, flags))), ""))
         for host in _hosts(nodes)
     )
     parts = ((word, tuple(dict.fromkeys(held[word]))) for word in _HELD if word in held)

@@ -42,7 +42,7 @@ _SLOWS = (*_OF_WAYS, "GPU004", "JOB008", "JOB011", "JOB012", "JOB015", "NIC002",
 """Checks whose faults take bandwidth or time from a job that meets them."""
 
 
-_STEP_OF = regex(r"\b(?:[Ss]tep|[Ii]ter(?:ation)?)s?[:=\[ ]{1,12}(\d{1,9}) {0,12}/ {0,12}(\d{2,9})\b")
+STEP_OF = regex(r"\b(?:[Ss]tep|[Ii]ter(?:ation)?)s?[:=\[ ]{1,12}(\d{1,9}) {0,12}/ {0,12}(\d{2,9})\b")
 """The number of a step, and of how many. Beside an epoch they may be its own."""
 
 
@@ -125,7 +125,7 @@ def cut_words(job: Job, scene: Scene) -> str:
     """`its log ends at step 8 of 20`, where the logs of a job say how many steps there are and end before; else ""."""
     sources = {*job.files, *(series.source for series in job.steps)}
     lines = [line.last for line in (*job.progress, *scene.case.progress) if line.last.source in sources]
-    steps = [step for line in lines if (step := _STEP_OF.search(line.text)) and "epoch" not in line.text.lower()]
+    steps = [step for line in lines if (step := STEP_OF.search(line.text)) and "epoch" not in line.text.lower()]
     if job.done or not steps or any(int(step[1]) >= int(step[2]) for step in steps):
         return ""
     return f"its log ends at step {steps[0][1]} of {steps[0][2]}"

@@ -20,12 +20,13 @@ from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.literals import windows
 from topodiag.evidence.signatures.wrappers import of_one_process
 from topodiag.fleet.read_ahead import ReadAhead
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.events import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import Case
+from topodiag.verdict.state import STEP_OF
 from topodiag.words.colours import without_colours
 from topodiag.words.units import grouped
 
@@ -213,8 +214,6 @@ _OF_LEAVING = frozenset({"other", "peer closed"})
 """Kinds of events that ranks meet when others leave."""
 _REFUSED = ("ncclInvalid", "invalid usage", "invalid argument")
 """Words of the results with which NCCL refuses a call."""
-_STEP_OF = regex(r"\b[Ss]teps?[:=\[ ]{1,4}(\d{2,9}) ?/ ?(\d{2,9})\b")
-"""The number of a step, and of how many."""
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
 _ALL_ENDED = ("=   EXIT CODE: ", "=   KILLED BY SIGNAL: ", "mpirun noticed ", "mpiexec noticed ", "mpirun detected ")
@@ -347,7 +346,7 @@ def _read(intake: Intake, piece: Piece) -> TextRead:
 
 def _is_last_step(line: Progress) -> bool:
     """Whether the last line of steps is that of the last step, by its own word; beside an epoch they may be its own."""
-    step = _STEP_OF.search(line.last.text)
+    step = STEP_OF.search(line.last.text)
     return step is not None and step[1] == step[2] and "epoch" not in line.last.text.lower()
 
 

@@ -44,7 +44,7 @@ _OWN = regex(
 """A line with the kernel's stamp, in any time format, or its name."""
 _BUILD = regex(rb"^\*\*\* \S{1,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
 """A log of how the driver was built, as a section of nvidia-bug-report.sh: the kernel's lines in it are of that day."""
-_GROUPED = regex(rb"Adding (?:to iommu group|device \S{1,40} to group) \d")
+_GROUPED = (b": Adding to iommu group ", b"iommu: Adding device ")
 """A device behind an IOMMU that runs (drivers/iommu/iommu.c; the second form until Linux 5.3)."""
 
 
@@ -75,9 +75,9 @@ class KernelLog(Source):
         # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
         own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
         parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
-        if (grouped := _GROUPED.search(data)) is not None:
-            line = data.count(b"\n", 0, grouped.start()) + 1
-            draft.single("os").offer("iommu_enabled", True, blob.origin(line, grouped[0].decode("utf-8", "replace")))
+        if sign := next((sign for sign in _GROUPED if sign in data), b""):
+            line = data.count(b"\n", 0, data.find(sign)) + 1
+            draft.single("os").offer("iommu_enabled", True, blob.origin(line, sign.decode().strip(": ")))
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
         draft.events += parsed.records

@@ -4,13 +4,12 @@ where no scheduler shows itself."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
 
-from topodiag.lazy import regex
 from topodiag.model.job import Job
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
-_ACCOUNT = regex(r"sacct(?: -j JOB)?(?: --format=[\w,]{1,80})?(?:`, `kubectl describe pod)?")
+_ACCOUNT = patterns("checks/shared/job/schedulers", "spoken")["account"]
+_SHOWN = patterns("checks/shared/job/schedulers", "shown")
 _POD = "kubectl describe pod POD"
 
 
@@ -18,9 +17,8 @@ def scheduler_of(job: Job) -> Mapping[str, str] | None:
     """The words of the one scheduler that lines of a job, or the names of its texts, show; None where none or several
     do."""
     texts = [*job.files, *(event.text for event in job.events if event.kind == "ended")]
-    tables = cast("Mapping[str, Mapping[str, str]]", own_data("checks/shared/job/schedulers"))
-    shown = [table for table in tables.values() if any(map(regex(table["shown"]).search, texts))]
-    return shown[0] if len(shown) == 1 else None
+    shown = [name for name, pattern in _SHOWN.items() if any(map(pattern.search, texts))]
+    return own_data("checks/shared/job/schedulers")["words"][shown[0]] if len(shown) == 1 else None
 
 
 def in_words_of(scheduler: Mapping[str, str] | None, text: str) -> str:
