@@ -92,7 +92,7 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
         if not any(_may_count(gpu) for gpu in asked):
             return self.not_applicable(judged, "no NVLinks that could count errors")
         links = [(gpu, link) for gpu in asked for link in gpu.nvlinks]
-        counted = [(gpu, link, c) for gpu, link in links for n, c in link.counters.items() if n == c.name in LIMITS]
+        counted = [(gpu, link, c) for gpu, link in links for c in _judged(link)]
         readable = [(gpu, link, c) for gpu, link, c in counted if _readable(c)]
         if not readable:
             reset = "the counters went back between the samples (reset)"
@@ -185,6 +185,10 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
             fix=self.steps("link errors"),
             evidence=[reading.counter.latest for reading in over],
         )
+
+
+def _judged(link: NvLink) -> list[Counter]:
+    return [counter for name, counter in link.counters.items() if name in LIMITS and counter.name == name]
 
 
 def _may_count(gpu: Gpu) -> bool:
