@@ -283,7 +283,7 @@ def test_real_logs_give_the_same_facts_in_pieces_of_two_kibibytes(name: str) -> 
 
 def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "YOUNG_BYTES", 100_000)
-    one = work.extract_piece(0, TextPiece(0, rank_log(0)))
+    one = work.extract_pieces([work.Read(0, TextPiece(0, rank_log(0)))])
     tree = Tree()
     for number in range(500):
         tree.add(work.Part(empty(), (work.Measure(number % 3, records=1),)))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topodiag.nccl.search.described import describe
 
 from benchmarks.nccl_agreement import Tally, compare_file
 from tests.depth import some_of
@@ -32,6 +31,7 @@ from topodiag.nccl.connect import communicator as nccl
 from topodiag.nccl.connect.communicator import Member, communicator
 from topodiag.nccl.graph.graph import RejectedError, SearchGraph
 from topodiag.nccl.prediction import PredictedGraph
+from topodiag.nccl.search.searched import describe
 from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.tuning.choice import choose
 from topodiag.nccl.tuning.tuning import tuning_table

@@ -18,7 +18,7 @@ MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpuf
 SLOW_GOVERNORS = frozenset({"powersave", "conservative", "ondemand", "schedutil", "userspace"})
 
 _ON = frozenset({"intel_iommu=on", "amd_iommu=on"})
-_RUNS = ("iommu enabled", "amd-vi", IOMMU_UNITS)
+_RUNS = ("iommu enabled", "amd-vi", "iommu group", "amd iommu", IOMMU_UNITS)
 """Words of lines that are there only where an IOMMU runs."""
 _PASSES = frozenset({"iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"})
 

@@ -44,8 +44,6 @@ _OWN = regex(
 """A line with the kernel's stamp, in any time format, or its name."""
 _BUILD = regex(rb"^\*\*\* \S{1,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
 """A log of how the driver was built, as a section of nvidia-bug-report.sh: the kernel's lines in it are of that day."""
-_GROUPED = (b": Adding to iommu group ", b"iommu: Adding device ")
-"""A device behind an IOMMU that runs (drivers/iommu/iommu.c; the second form until Linux 5.3)."""
 
 
 class KernelLog(Source):
@@ -75,17 +73,11 @@ class KernelLog(Source):
         # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
         own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
         parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
-        if sign := next((sign for sign in _GROUPED if sign in data), b""):
-            line = data.count(b"\n", 0, data.find(sign)) + 1
-            draft.single("os").offer("iommu_enabled", True, blob.origin(line, sign.decode().strip(": ")))
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
         draft.events += parsed.records
-        # Also where the driver has nothing to complain of.
-        if b"NVRM: " in blob.data:
-            draft.makers.add(Maker.NVIDIA)
-        elif b"amdgpu" in blob.data and b"nvidia" not in blob.data:
-            draft.makers.add(Maker.AMD)
+        if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
+            draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
         systemctl.offer_units(systemctl.units(Page(blob, draft)))  # a journal holds both
         return parsed
 
