@@ -9,7 +9,7 @@ from topodiag.model.job import Job
 from topodiag.words.own_data import own_data, patterns
 
 _ACCOUNT = patterns("checks/shared/job/schedulers", "spoken")["account"]
-_SHOWN = patterns("checks/shared/job/schedulers", "shown")
+_SHOWN = patterns("checks/shared/job/schedulers", "shown")["scheduler"]
 _POD = "kubectl describe pod POD"
 
 
@@ -17,8 +17,8 @@ def scheduler_of(job: Job) -> Mapping[str, str] | None:
     """The words of the one scheduler that lines of a job, or the names of its texts, show; None where none or several
     do."""
     texts = [*job.files, *(event.text for event in job.events if event.kind == "ended")]
-    shown = [name for name, pattern in _SHOWN.items() if any(map(pattern.search, texts))]
-    return own_data("checks/shared/job/schedulers")["words"][shown[0]] if len(shown) == 1 else None
+    shown = {match.lastgroup for text in texts for match in _SHOWN.finditer(text)}
+    return own_data("checks/shared/job/schedulers")["words"][shown.pop()] if len(shown) == 1 else None
 
 
 def in_words_of(scheduler: Mapping[str, str] | None, text: str) -> str:
