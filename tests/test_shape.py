@@ -29,11 +29,11 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 80_710,
+    "": 80_703,
     "app": 3_696,
     "checks": 16_569,
     "cli": 2_815,
-    "evidence": 19_836,
+    "evidence": 19_830,
     "model": 4_419,
     "report": 6_434,
 }
