@@ -42,7 +42,7 @@ _OWN = regex(
     re.MULTILINE,
 )
 """A line with the kernel's stamp, in any time format, or its name."""
-_BUILD = regex(rb"^\*\*\* \S{1,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
+_BUILD = regex(rb"\*\*\* /\S{0,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
 """A log of how the driver was built, as a section of nvidia-bug-report.sh: the kernel's lines in it are of that day."""
 
 
