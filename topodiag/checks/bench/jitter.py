@@ -70,15 +70,12 @@ class IterationsJitter(BenchCheck, id="BEN007"):
             return self.clean(judged, "the slowest hundredth of the iterations is near the others")
         worst = max(bench_rows, key=lambda row: _ratio(row) or 0)
         timing = worst.best
-        finding = self.finding(
-            self.where(judged.run.hosts),
-            self.advice("jitter", TIMES=TIMES),
+        message = (
             f"{title(judged.run)}: the slowest hundredth of the iterations takes {_ratio(worst) or 0:.1f} times as long"
-            f" as usual at {size_text(worst.size)}, and at {len(bench_rows)} of {len(known)} sizes",
-            observed=f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}",
-            evidence=bench_rows,
+            f" as usual at {size_text(worst.size)}, and at {len(bench_rows)} of {len(known)} sizes"
         )
-        return self.any_of(judged, [finding])
+        observed = f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}"
+        return self._unsteady(judged, bench_rows, message, observed)
 
     def _blocks(self, judged: Benchmark, both: Sequence[BenchRow]) -> Outcome:
         slow = [row for row in both if (_apart(row) or 0) >= TIMES]
@@ -86,15 +83,16 @@ class IterationsJitter(BenchCheck, id="BEN007"):
             return self.clean(judged, "both blocks of a size take about as long")
         worst = max(slow, key=lambda row: _apart(row) or 0)
         times = sorted((worst.out_of_place.time_us or 0, worst.in_place.time_us or 0))
-        finding = self.finding(
-            self.where(judged.run.hosts),
-            self.advice("jitter", TIMES=TIMES),
+        message = (
             f"{title(judged.run)} is unsteady: {_apart(worst) or 0:.1f} times as slow in one block as in the other at "
-            f"{size_text(worst.size)}, and {TIMES:.0f} times or more at {len(slow)} of {len(both)} sizes",
-            observed=f"{spell_us(times[1])} in one block, {spell_us(times[0])} in the other",
-            evidence=[row.origin for row in slow],
+            f"{size_text(worst.size)}, and {TIMES:.0f} times or more at {len(slow)} of {len(both)} sizes"
         )
-        return self.any_of(judged, [finding])
+        observed = f"{spell_us(times[1])} in one block, {spell_us(times[0])} in the other"
+        return self._unsteady(judged, slow, message, observed)
+
+    def _unsteady(self, judged: Benchmark, slow: Sequence[BenchRow], message: str, observed: str) -> Outcome:
+        where, advice = self.where(judged.run.hosts), self.advice("jitter", TIMES=TIMES)
+        return self.any_of(judged, [self.finding(where, advice, message, observed=observed, evidence=slow)])
 
 
 def _usual(timing: Timing) -> float:
