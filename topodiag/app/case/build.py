@@ -21,9 +21,9 @@ from topodiag.model.finding import Input
 from topodiag.model.layout import LayoutError
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Case
+from topodiag.verdict import one_node, scheduled
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
-from topodiag.verdict.one_node import is_part, merged, of_the_jobs, without_outlived
 from topodiag.verdict.timeline import timeline
 from topodiag.words.units import plural
 
@@ -117,17 +117,17 @@ def _alive(intake: Intake) -> Case:
 
 def _with_merged_nodes(case: Case) -> Case:
     """The case with the parts of a machine in its capture: a kernel log may know its host by an address."""
-    case = replace(case, nodes=merged(case.nodes))
-    if len(case.nodes) > 1 and any(is_part(node) for node in case.nodes):
-        case = replace(case, nodes=merged(case.nodes, identify(case).name))
+    case = replace(case, nodes=one_node.merged(case.nodes))
+    if len(case.nodes) > 1 and any(one_node.is_part(node) for node in case.nodes):
+        case = replace(case, nodes=one_node.merged(case.nodes, identify(case).name))
     return case
 
 
 def _related(case: Case) -> Case:
     """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
     identity = with_ages(case, identify(case))
-    moments = timeline(case, identity)
-    case = replace(without_outlived(of_the_jobs(case, identity.name)), identity=identity, timeline=moments)
+    case = replace(case, identity=identity, timeline=timeline(case, identity))
+    case = scheduled.without_outlived(scheduled.of_the_jobs(case, identity.name))
     case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
     conflicts = (*identity.conflicts, *contradictions(case))
     return replace(case, identity=replace(identity, conflicts=conflicts)) if conflicts != identity.conflicts else case
