@@ -52,6 +52,7 @@ def test_a_line_of_trouble_that_nothing_explains_is_not_healthy() -> None:
     trouble = (Trouble("NCCL WARN", "something odd", "job", LOG),)
     judgement = verdict(case=running(), clean="NET001", unexplained=trouble)
     assert judgement.state is State.UNKNOWN
+    assert judgement.headline.startswith("not judged: 1 line of trouble without an explanation; ")
     assert judgement.not_explained == ("job.log:3: something odd",)
 
 

@@ -283,7 +283,11 @@ def _worked(case: Case, result: Result) -> str:
     """Why there is no verdict: the texts show at most that a program works, or GPUs without a link."""
     if case.nodes and not states.links_judged(result):
         return "not judged: nothing shows that a link or a network port is well"
-    return states.NO_WORD if case.jobs or not case.not_observed else f"not judged: {case.not_observed[0].why}"
+    if case.jobs:
+        return states.NO_WORD
+    left = [states.unexplained(troubles)] if (troubles := result.troubles()) else []
+    left += [outcome.why for outcome in result.undecided()] + [part.why for part in case.not_observed]
+    return f"not judged: {left[0]}" if left else states.NO_WORD
 
 
 def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:

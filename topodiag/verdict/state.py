@@ -13,7 +13,7 @@ from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.job_waits import WAITS, only_waited
-from topodiag.model.result import Result
+from topodiag.model.result import Result, Trouble
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
 from topodiag.words.units import plural
@@ -113,12 +113,21 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
     # A few lines that name no rank clear nobody, unless they show that the work was done.
     met = bool(job.ranks or job.communicators) or _ran_to_its_end(job)
     if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
-        return NO_WORD  # parts of a job compared with each other: where all are equally bad, none is odd
-    slower = any(pace.slower > 1 or pace.drift > 1 for pace in job.paces)  # in the end than before, by any measure
-    if not judged or not met or slower or result.troubles(job.name):
+        return "not judged: parts of a job are compared with each other alone, and none is an outlier"
+    if any(pace.slower > 1 or pace.drift > 1 for pace in job.paces):  # in the end than before, by any measure
         return NO_WORD
+    if troubles := result.troubles(job.name):
+        return f"not judged: {unexplained(troubles)}"
+    if not judged or not met:
+        clear = "nothing that clears the job" if met else "neither a rank nor the end of the work"
+        return f"not judged: no fault is shown, and {clear}"
     notes = (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene))
     return _given_up(job, result, scene) or _not_seen(job, result, scene) or next(notes, "")
+
+
+def unexplained(troubles: Sequence[Trouble]) -> str:
+    """How many lines of trouble no finding explains."""
+    return f"{plural(sum(trouble.count for trouble in troubles), 'line')} of trouble without an explanation"
 
 
 def cut_words(job: Job, scene: Scene) -> str:

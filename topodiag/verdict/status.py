@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
-from topodiag.model.provenance import Origin
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin, Topic
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports, normal_runs
@@ -114,6 +115,7 @@ MAX_STEPS = 3
 
 _DATA = own_data("verdict/next_evidence")
 _NO_CAPTURE = "this node has no capture yet"
+_ONE_TOOL = "shows what the output of one tool leaves open"
 
 
 def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: Scene) -> tuple[NextEvidence, ...]:
@@ -183,13 +185,23 @@ def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
 
 def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
     """What would tell something where nothing was found and the case is not healthy."""
-    for job in scene.case.jobs:
+    jobs, captures = scene.case.jobs, scene.captures
+    for job in jobs:
         missing = [host for host in job.hosts if scene.host(host) not in scene.captured]
         if missing:
             yield _capture_of(missing, _NO_CAPTURE)
-    jobs = scene.case.jobs
-    seen = jobs or scene.captures or scene.case.runs or scene.case.progress
-    if not seen or any(cut_words(job, scene) for job in jobs):
-        yield _step("output")  # another run shows nothing of one that is over
-    elif all(job.steps and not job.processes for job in jobs) and not (jobs and all(job.done for job in jobs)):
+    partly = [node.host for node in captures if Topic.OS not in node.topics]
+    if partly and not jobs:
+        yield _capture_of(partly, _ONE_TOOL)
+    elif jobs or captures or scene.case.runs or scene.case.progress:
+        yield from _of_the_jobs(jobs, scene)
+    else:
+        yield _step("output")
+
+
+def _of_the_jobs(jobs: Sequence[Job], scene: Scene) -> Iterator[NextEvidence]:
+    """The rest of their output, or NCCL's log of another run: it shows nothing of one that is over."""
+    if any(cut_words(job, scene) for job in jobs):
+        yield _step("output")
+    elif not jobs or (all(job.steps and not job.processes for job in jobs) and not all(job.done for job in jobs)):
         yield _step("log")
