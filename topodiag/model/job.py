@@ -149,11 +149,10 @@ class ChoiceApart:
 @dataclass(frozen=True, slots=True)
 class Operations:
     """What one member enqueued: the last opCount (-1 none seen), how many calls, the bytes and the calls by collective,
-    the last operations in order without a gap, and the digest that is equal for members that enqueued the same."""
+    and the last operations in order without a gap."""
 
     last: int = -1
     calls: int = 0
-    digest: int = 0
     bytes_by_collective: Mapping[str, int] = field(default_factory=dict)
     calls_by_collective: Mapping[str, int] = field(default_factory=dict)
     tail: tuple[tuple[int, str, int, int, int, int], ...] = ()

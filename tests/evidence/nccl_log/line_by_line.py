@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Iterable
 from math import isnan, nan
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EXACT_OPS
 
 Context = tuple[int, int, int]
 """Pointer, gen, and offset of the line that set it."""
-MASK = (1 << 64) - 1
-_SEEDED = 0x9E3779B97F4A7C15
 _OWN = {
     name: tuple(name for name in SCHEMAS[name] if name not in ("thread", "ctx", "gen", "offset", "line", "count"))
     for name in ROW_TABLES
@@ -48,23 +45,6 @@ def _lines(data: bytes) -> list[bytes]:
     *whole, rest = data.split(b"\n")
     lines = [line + b"\n" for line in whole]
     return [*lines, rest] if rest else lines
-
-
-def mix(value: int) -> int:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014), on 64 bits."""
-    value = (value + _SEEDED) & MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
-    return value ^ (value >> 31)
-
-
-def op_hash(func: str, op_count: int, elements: int, *, dtype: int, redop: int, root: int) -> int:
-    """Hash of one operation: h = mix(CRC-32 of func), then h = mix(h ^ v) for opCount, elements, dtype, redop and root,
-    in this order, each as 64-bit two's complement. opCount is -1 for Send and Recv."""
-    hashed = mix(crc32(func.encode()))
-    for value in (op_count, elements, dtype, redop, root):
-        hashed = mix(hashed ^ (value & MASK))
-    return hashed
 
 
 def rounded(elements: int) -> int:
@@ -150,7 +130,6 @@ class Collector:
         own = (place["thread"], place["ctx"], place["gen"])
         self._tails.setdefault(own, deque(maxlen=TAIL)).append({**place, "count": 1, **document, "op_count": op_count})
         key = (*own, *document.values(), columns["nranks"])
-        hashed = op_hash(op_count=op_count, **document)
         known = self._rows["op"].get(key)
         if known is None:
             self._rows["op"][key] = {
@@ -158,15 +137,12 @@ class Collector:
                 **document,
                 "count": 1,
                 "nranks": columns["nranks"],
-                "first": op_count,
                 "last": op_count,
                 "last_offset": offset,
-                "digest": hashed,
             }
         else:
             known["count"] += 1
             known["last"], known["last_offset"] = op_count, offset
-            known["digest"] = (known["digest"] + hashed) & MASK
 
     def facts(self, size: int, lines: int) -> Facts:
         """The tables; `size` in bytes and number of lines of the shard."""
@@ -220,7 +196,6 @@ def _rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             merged[key] = row
             continue
         known["count"] += row["count"]
-        known["digest"] = (known["digest"] + row["digest"]) & MASK
         if row["last_offset"] > known["last_offset"]:
             known["last"], known["last_offset"] = row["last"], row["last_offset"]
     return list(merged.values())

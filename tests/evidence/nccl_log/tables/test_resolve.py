@@ -161,7 +161,7 @@ def test_members_that_called_the_same_share_what_is_kept_of_it() -> None:
         assert len(first.tail) == facts.TAIL
         assert [call[0] for call in first.tail] == list(range(70 - facts.TAIL, 70))
         assert first.calls_by_collective == {"AllReduce": 70}
-        assert all(other.tail is first.tail and other.digest == first.digest for other in others)
+        assert all(other.tail is first.tail for other in others)
         assert (
             len(
                 {(other.origin.source, other.origin.line) for other in communicator.operations.values() if other.origin}

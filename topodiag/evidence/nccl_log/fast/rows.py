@@ -16,7 +16,7 @@ Rules that facts.py leaves open, and that all of this room keeps to:
   `unread`. `ts` and that text are the first line's, `last_ts` the last one's.
 * `op`: equal in thread, ctx, gen, func, elements, dtype, redop, root and nranks. A (thread, ctx, gen) with more than
   MOST_EXACT_OPS different ones has all its elements rounded down to a power of two and negated (0 stays 0): the minus
-  says that the shard held more, so that merging shards can round the rest. `digest` is always of the exact elements.
+  says that the shard held more, so that merging shards can round the rest.
 * Rows of one table are ordered by thread, then offset.
 """
 
@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import nan
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -177,25 +176,6 @@ def together(parts: list[Columns], names: tuple[str, ...]) -> Columns:
     if not parts:
         return {name: np.zeros(0, dtype=np.int64) for name in names}
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
-
-
-def digests(rows: Columns, names: list[str]) -> Ints:
-    """A hash of each operation: h = mix(CRC-32 of func), then h = mix(h ^ v) for opCount, elements, dtype, redop, root,
-    in this order, each as 64-bit two's complement. opCount is -1 for Send and Recv."""
-    codes = np.array([crc32(name.encode()) for name in names], dtype=np.uint64)
-    hashed = _mix(codes[rows["func"]])
-    for name in ("op_count", "elements", "dtype", "redop", "root"):
-        hashed = _mix(hashed ^ rows[name].view(np.uint64))
-    return hashed.view(np.int64)
-
-
-def _mix(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: npt.NDArray[np.uint64] = value ^ (value >> np.uint64(31))
-    return mixed
 
 
 def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: Sequence[str]) -> Table:

@@ -29,7 +29,7 @@ _TAIL = ("direction", "via", "net_dev", "proxy")
 """What a connection says behind its second bracket."""
 _NO_TAIL = (-1,) * len(_TAIL)
 _NAMING = ("thread", "line", "ctx", "index", "starts")
-_OF_EACH_LINE = frozenset({*PLACE, "gen", "first", "last", "last_ts", "last_offset", "digest"})
+_OF_EACH_LINE = frozenset({*PLACE, "gen", "last", "last_ts", "last_offset"})
 """Columns that say where lines stand, and what is counted over them."""
 COLUMNS: dict[str, tuple[str, ...]] = {
     name: tuple(column for column in facts.SCHEMAS[name] if column not in _OF_EACH_LINE)
@@ -322,9 +322,7 @@ class Shard:
         events = columns["event"] | {"last_ts": columns["event"]["ts"], "last_offset": columns["event"]["offset"]}
         columns["event"] = merged("event", events, list(events))
         operations = columns["tail"] = columns["op"]
-        counts = operations["op_count"]
-        last = {"first": counts, "last": counts, "last_offset": operations["offset"]}
-        columns["op"] = operations | last | {"digest": scan_rows.digests(operations, words)}
+        columns["op"] = operations | {"last": operations["op_count"], "last_offset": operations["offset"]}
         tables = {name: scan_rows.table(name, rows, contexts, words) for name, rows in columns.items()}
         threads = [(file, *key) for file, key in self._threads]
         tables["threads"] = facts.table(

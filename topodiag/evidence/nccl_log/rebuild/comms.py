@@ -148,13 +148,12 @@ class FieldCollector:
         order, owners, starts = by_owner(np.argsort(rows["offset"], kind="stable"), member)
         table = _table(rows, ("func", "elements", "dtype", "count"), order)
         columns = (
-            owners, self.comm_of[owners], self.rank_of[owners], np.add.reduceat(rows["digest"][order], starts),
-            np.maximum.reduceat(rows["last"][order], starts), rows["thread"][order[starts]],
-            rows["line"][order[starts]],
+            owners, self.comm_of[owners], self.rank_of[owners], np.maximum.reduceat(rows["last"][order], starts),
+            rows["thread"][order[starts]], rows["line"][order[starts]],
         )  # fmt: skip
         bounds = pairwise([*starts.tolist(), len(order)])
         shared: dict[bytes, tuple[dict[str, int], dict[str, int], int]] = {}
-        for (start, end), owner, number, rank, digest, last, thread, line in zip(
+        for (start, end), owner, number, rank, last, thread, line in zip(
             bounds, *(column.tolist() for column in columns), strict=True
         ):
             own = table[start:end]
@@ -164,7 +163,7 @@ class FieldCollector:
                 shared[key] = volume, calls, sum(calls.values())
             volume, calls, total = shared[key]
             self.fields[number].setdefault("operations", {})[rank] = Operations(
-                last=last, calls=total, digest=digest, bytes_by_collective=volume, calls_by_collective=calls,
+                last=last, calls=total, bytes_by_collective=volume, calls_by_collective=calls,
                 tail=tails.get(owner, ()), origin=Origin(self.frame.file_of(thread), line),
             )  # fmt: skip
 

@@ -149,7 +149,7 @@ Column = npt.NDArray[Any]
 _WORD = "word"
 _CODES = np.dtype(np.int32)
 
-FACTS_VERSION = 3
+FACTS_VERSION = 4
 """Written into saved facts; a file of another version is refused. 1 was one Parquet table, 2 were streams of Arrow."""
 
 _TABLES = own_data("evidence/nccl_log/tables/facts")

@@ -25,7 +25,7 @@ MOST_EXACT_OPS = 64
 _WORD_BITS = 64
 _OWNER = ("thread", "ctx", "gen", "~run")
 _OF_THE_LAST = ("last", "last_ts", "last_offset")
-_OF_LINES = frozenset({"offset", "line", "count", "~base", "channels", "digest", "first", "ts", *_OF_THE_LAST})
+_OF_LINES = frozenset({"offset", "line", "count", "~base", "channels", "ts", *_OF_THE_LAST})
 """Columns that say which lines a row stands for: equal rows may differ in them."""
 
 
@@ -107,8 +107,6 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
         ends = np.append(starts[1:], len(rows)) - 1
         for column in columns.keys() & set(_OF_THE_LAST):
             table[column] = _onto(columns[column], first, columns[column][late[ends]])
-    if "digest" in columns:
-        table["digest"] = _onto(columns["digest"], first, np.add.reduceat(columns["digest"][rows], starts))
     kept = np.ones(size, bool)
     kept[rows] = False
     kept[first] = True
