@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.text import NET, ask_for, unconnected
+from topodiag.checks.shared.job.text import ask_for, unconnected
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import DMABUF_NCCL, peermem
@@ -76,7 +76,7 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
             return self.with_findings(job, [uneven], coverage)
         if seen and not off:
             return self.clean(job, "connections use /GDRDMA", coverage)
-        return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")
+        return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job)}")
 
     def _without_module(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> Iterator[Finding]:
         """By the nodes' modules, where NCCL is too old for the other way and no connection shows that it has one."""
@@ -248,7 +248,7 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
             return self.any_of(job, () if by_level else logs.fold(findings), coverage, by_level)
         if all(any(hca.gdr is False for hca in listed.get(host, {}).values()) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
-        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
+        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job)}")
 
     def _by_lines(self, job: Job, by_level: str) -> Outcome:
         """By NCCL's decisions alone, where no connection over NET/IB was seen: a GPU that goes without for each NIC."""

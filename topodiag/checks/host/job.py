@@ -11,7 +11,7 @@ from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
-from topodiag.checks.shared.job.text import NET, ask_for, failed
+from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
@@ -155,7 +155,7 @@ class NicOnOtherSocket(JobCheck, id="NUM001", unless=logs.one_node):
             if mine != its and not own and not virtual:
                 across[use.host].setdefault(logs.gpu_word(job, use.world) or use.gpu.name, use)
         if not judged:
-            return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job, *NET)}")
+            return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job)}")
         if not across:
             return self.clean(job, "", Coverage(judged, judged, "connections"))
         return self.with_findings(
@@ -193,7 +193,7 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
                     cores[number] = (named["gpu"], frozenset(near), frozenset(own), line.origin)
         bound, unbound = _by_silence(job)
         if not cores and not bound:
-            return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job, *NET)}")
+            return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job)}")
         judged = len(cores.keys() | bound.keys()) + sum(len(numbers) for numbers in unbound.values())
         coverage = Coverage(judged, len(job.processes), "processes")
         away = grouped(

@@ -7,7 +7,7 @@ from math import fsum
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import ask_for
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
@@ -93,7 +93,7 @@ class SearchCollapsed(JobCheck, id="NET006"):
         if not explained and (findings := list(self._beside_captures(job, across=across))):
             return self.with_findings(job, findings, Coverage(len(job.machines), len(job.hosts), CAPTURED))
         if not searches and not simple:
-            return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
+            return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job)}")
         if explained:
             return self.clean(job, explained)
         judged, findings = self._by_bounds(job, searches, across=across)

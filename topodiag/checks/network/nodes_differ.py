@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.logs import by_host, hcas_by_host, ranks_on, unopened
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
@@ -74,7 +74,7 @@ class NodesDiffer(JobCheck, id="NET007"):
         if not any("network differs" in finding.message for finding in findings):
             findings += met
         seen = set(networks) | set(listed)
-        unseen = f"fewer than two nodes say what they use; {ask_for(job, *NET)}" if len(seen) < 2 else ""
+        unseen = f"fewer than two nodes say what they use; {ask_for(job)}" if len(seen) < 2 else ""
         return self.any_of(job, findings, Coverage(len(seen), len(job.hosts), "nodes"), unknown=unseen)
 
     def _devices(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:

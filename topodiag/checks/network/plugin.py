@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.logs import one_node, settings_of
-from topodiag.checks.shared.job.text import NET, ask_for, outlived
+from topodiag.checks.shared.job.text import ask_for, outlived
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job, Message, Process
@@ -76,13 +76,13 @@ class PluginNotLoaded(JobCheck, id="NET005", unless=one_node):
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
         if not named and not missing and not sharp:
-            return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
+            return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged)}")
         failure = _failure(judged, missing) or _on_slingshot(judged)
         if failure is None:
             finding = self._sharp(judged, sharp) if sharp else None
         else:
             finding = self._report(judged, failure) if failure.without else self._ended(failure)
-        unseen = "" if named else f"no line says which network NCCL goes on with; {ask_for(judged, *NET)}"
+        unseen = "" if named else f"no line says which network NCCL goes on with; {ask_for(judged)}"
         return self.any_of(judged, [finding], Coverage(named, len(judged.processes), "processes"), unknown=unseen)
 
     def _ended(self, observed: PluginFailure) -> Finding:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, nics_by_host
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, packed
 from topodiag.model.finding import Coverage, Finding, Outcome
@@ -85,7 +85,7 @@ class FarNic(JobCheck, id="NET004"):
         coverage = Coverage(judged, sum(use.entries for use in logs.net_uses(job.connections)), "connections")
         reports = [self._report(job, host, list(entries.values())) for host, entries in sorted(far.items())]
         reports = [*logs.fold(reports), *self._rails(job)]
-        unseen = "" if judged else f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}"
+        unseen = "" if judged else f"no path from a GPU to the NIC it uses was printed; {ask_for(job)}"
         return self.any_of(job, reports, coverage, unknown=unseen)
 
     def _rails(self, job: Job) -> Iterator[Finding]:

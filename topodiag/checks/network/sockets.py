@@ -10,7 +10,7 @@ from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.first_error import first_error
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
@@ -94,7 +94,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
             return self.not_applicable(judged, "no traffic between nodes")
         networks = _networks(judged)
         if not networks:
-            return self.unknown(judged, f"no line says which network NCCL took; {ask_for(judged, *NET)}")
+            return self.unknown(judged, f"no line says which network NCCL took; {ask_for(judged)}")
         coverage = Coverage(len(networks), len(judged.hosts), "nodes")
         sockets = tuple(host for host, used in networks.items() if used <= {"socket", NONE, OFI_TCP})
         if not sockets:

@@ -10,7 +10,7 @@ import numpy as np
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.nic_uses import FewerThanOthers, fewer_than_others, nics_by_host, ranks_of
-from topodiag.checks.shared.job.text import NET, ask_for, unconnected
+from topodiag.checks.shared.job.text import ask_for, unconnected
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
@@ -68,7 +68,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         listed = nics_by_host(job)
         used, carried = _used(job)
         if not listed:
-            return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
+            return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job)}")
         findings = list(self._one_for_many(job, listed))
         limited = bool(logs.settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
         limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.nic_uses import FewerThanOthers, port_names, short_of_captures
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
@@ -67,7 +67,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
             return self._by_plugin(job, counts)
         if len(listed) < 2:
             whole = ", to the end of the line" if cut else ""
-            return self.unknown(job, f"fewer than two nodes list their RDMA devices{whole}; {ask_for(job, *NET)}")
+            return self.unknown(job, f"fewer than two nodes list their RDMA devices{whole}; {ask_for(job)}")
         if not any(listed.values()):
             return self.unknown(job, "NCCL found no RDMA device on any node, so a missing one does not show")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")

@@ -10,7 +10,7 @@ import numpy as np
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.text import NET, ask_for, unconnected
+from topodiag.checks.shared.job.text import ask_for, unconnected
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -175,7 +175,7 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             severity, confidence = (Severity.INFO, Confidence.LOW) if shm else (severity, confidence)
             message = f"GPUs of one node talk over {'shared memory' if shm else 'the network'}, not peer-to-peer"
             expected += ", where NVLink or a PCIe switch joins the GPUs"
-            asked = ask_for(job, *NET)
+            asked = ask_for(job)
             fix = self.steps("could the pair", "" if shm else "one container", "log the paths", ask=asked)
         else:
             refused = word == "refused"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import JobCheck, ranks_in
 from topodiag.checks.p2p.shm import around_p2p, cost_of_detour, switched_off
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import ask_for
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job
 from topodiag.model.nccl_enums import PathType
@@ -54,7 +54,7 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
         if several and (off := switched_off(job)):
             findings.append(self._by_setting(job, off))
         seen = job.subsystems & {"ENV", "INIT", "GRAPH"}
-        return self.any_of(job, findings, unknown="" if seen else f"no settings were seen; {ask_for(job, *NET)}")
+        return self.any_of(job, findings, unknown="" if seen else f"no settings were seen; {ask_for(job)}")
 
     def _refused(self, job: Job) -> Iterator[Finding]:
         lines = (*logs.said_by(job, "p2p off"), *job.events)

@@ -51,7 +51,7 @@ class RingReturns(JobCheck, id="PLC007"):
             return self.any_of(judged, (self._returning(communicator, rings) for communicator, rings in closed))
         rings_seen = any(communicator.rings for communicator in judged.communicators)
         if any(len(set(communicator.hosts)) > 1 for communicator in judged.communicators) and not rings_seen:
-            return self.unknown(judged, f"no ring in the log: {ask_for(judged, 'GRAPH')}")
+            return self.unknown(judged, f"no ring in the log: {ask_for(judged)}")
         return self.not_applicable(judged, "no closed ring over several nodes of several GPUs")
 
     def _returning(self, communicator: Communicator, rings: Mapping[int, Counter[str]]) -> Finding | None:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job.logs import SystemPrint, nvlink_gbs, prints, ranks_and_labels, ranks_on, said_by
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
@@ -34,7 +34,7 @@ class GuessedTopology(JobCheck, id="TOP003"):
         seen = list(prints(judged))
         flat = tuple((system_print.host, system_print.system) for system_print in seen if _is_flat(system_print.system))
         if not seen and not notes:
-            return self.unknown(judged, f"no line says how NCCL saw the machine; {ask_for(judged, *NET)}")
+            return self.unknown(judged, f"no line says how NCCL saw the machine; {ask_for(judged)}")
         with_tree = any(system_print.system.of_kind("PCI") for system_print in seen)
         if not flat and (with_tree or not notes):
             return self.clean(judged, "", Coverage(len(seen), len(judged.hosts), "nodes"))
@@ -133,7 +133,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(job))
         if not seen:
-            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job)}")
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         for look in (self._one_sided, self._pair_apart, self._short):
             if findings := [finding for system_print in seen if (finding := look(job, system_print))]:
@@ -242,7 +242,7 @@ class DeviceTwice(JobCheck, id="TOP005"):
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(job))
         if not seen:
-            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job)}")
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         return self.any_of(job, (self._look(job, system_print) for system_print in seen), coverage)
 

@@ -229,7 +229,7 @@ def _unseen(job: Job) -> str:
         return BLIND
     if job.stacks:
         return "the stacks show nobody in a collective that another one is not in"
-    return f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+    return f"no operations and no flight recorder: {ask_for(job, hang=True)}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
 
 
 def _late(communicator: Communicator, counts: Mapping[int, int]) -> dict[int, int]:

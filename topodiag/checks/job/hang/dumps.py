@@ -47,6 +47,11 @@ class Front:
         return frozenset(rank for rank, _, state in self.entries if state != "completed")
 
     @property
+    def missing(self) -> list[int]:
+        """Ranks that left no dump."""
+        return sorted(set(self.members) - self.last.keys())
+
+    @property
     def late(self) -> frozenset[int]:
         """Ranks that are furthest behind."""
         lowest = min(self.last.values())
@@ -101,57 +106,32 @@ TIMED_OUT = "timed out"
 MOST_SHARE = 0.25
 """Share of the group without a dump above which the files are only not here."""
 
-LastEntry = tuple[int, int, str, str]
-"""Rank, sequence number, operation and state."""
-
 
 def by_missing_dumps(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
     """Of several groups the largest is told."""
-    waiting = _last_entries(job)
-    records = {record.rank: record for record in job.flight}
-    missing_of = {group: sorted(set(_members(job, group)) - records.keys()) for group in waiting}
-    groups = [group for group, last in waiting.items() if _all_wait(job, hung, group, last, missing_of[group])]
-    if not groups:
+    held_up = [front for front in fronts_of(job) if _all_wait(front, hung)]
+    if not held_up:
         return
-    group = max(groups, key=lambda name: len(_members(job, name)))
-    last, missing, words = waiting[group], missing_of[group], group_words(job, group)
-    _, number, operation, state = last[0]
+    front = max(held_up, key=lambda front: front.size)
+    missing, records = front.missing, {record.rank: record for record in job.flight}
+    number, (_, operation, state) = max(front.last.values()), front.entries[0]
+    count = plural(len(front.last), "rank")
     ended = [event for event in job.events if event.rank in missing and event.kind == "ended"]
     yield check.finding(
         check.where(hosts_with(job, missing), ranks=missing),
         check.advice("missing dumps", missing=rank_word(missing)),
-        f"{rank_word(missing)} left no flight recorder dump, and all others of process group {words} wait in"
+        f"{rank_word(missing)} left no flight recorder dump, and all others of process group {front.words} wait in"
         f" {operation} number {number}",
-        observed=f"{plural(len(last), 'rank')} at number {number}, state {state}; no dump of {rank_word(missing)}",
-        cost=f"{plural(len(last), 'rank')} wait in that collective",
-        evidence=[*ended, *(records[rank] for rank, *_ in last[:2])],
-        coverage=Coverage(len(last), len(_members(job, group)), "flight recorder dumps"),
+        observed=f"{count} at number {number}, state {state}; no dump of {rank_word(missing)}",
+        cost=f"{count} wait in that collective",
+        evidence=[*ended, *(records[rank] for rank, *_ in front.entries[:2])],
+        coverage=Coverage(len(front.last), front.size, "flight recorder dumps"),
     )
 
 
-def _all_wait(job: Job, hung: bool, group: str, last: Sequence[LastEntry], missing: Sequence[int]) -> bool:
+def _all_wait(front: Front, hung: bool) -> bool:
     """Whether all ranks of a process group that dumped wait in one collective, and few left no dump."""
-    alike = len({(number, operation) for _, number, operation, _ in last}) == 1
-    all_wait = alike and all(state != "completed" for *_, state in last) and last[0][1] > 0
-    certain = hung or any(state == TIMED_OUT for *_, state in last)
-    few = 0 < len(missing) <= max(1, MOST_SHARE * len(_members(job, group))) and len(last) >= 2
-    return all_wait and certain and few
-
-
-def _members(job: Job, group: str) -> tuple[int, ...]:
-    return next((record.groups[group] for record in job.flight if record.groups.get(group)), ())
-
-
-def _last_entries(job: Job) -> dict[str, list[LastEntry]]:
-    """By name of the process group, the last entry of each rank that dumped and belongs to it; number 0 where it has
-    none."""
-    by_name: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(dict)
-    for (name, _), by_rank in entries_of_flight(job).items():
-        by_name[name].update(by_rank)
-    rows: dict[str, list[LastEntry]] = defaultdict(list)
-    for group, by_rank in by_name.items():
-        for record in job.flight:
-            own = by_rank.get(record.rank, ())
-            if own or record.rank in record.groups.get(group, ()):
-                rows[group].append((record.rank, *max(own, default=(0, "", ""))))
-    return rows
+    alike = len(set(front.last.values())) == len({operation for _, operation, _ in front.entries}) == 1
+    certain = hung or any(state == TIMED_OUT for *_, state in front.entries)
+    few = 0 < len(front.missing) <= max(1, MOST_SHARE * front.size)
+    return alike and certain and few and front.waiting == front.last.keys()

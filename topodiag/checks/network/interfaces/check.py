@@ -9,7 +9,7 @@ from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.network.interfaces import unreached
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.logs import multi_node, named_by, piece, settings_of, world_ranks
-from topodiag.checks.shared.job.text import NET, ask_for, met
+from topodiag.checks.shared.job.text import ask_for, met
 from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, GivenSetting, Job, Process
@@ -84,7 +84,7 @@ class WrongInterface(JobCheck, id="NET002"):
             return self.not_applicable(job, "one node: any interface does")
         count = sum(bool(process.bootstrap) for process in job.processes)
         unseen = "" if met(job) else "no line shows that ranks connected over the named interface"
-        unseen = unseen if count else f"no line names the interface of the bootstrap; {ask_for(job, *NET)}"
+        unseen = unseen if count else f"no line names the interface of the bootstrap; {ask_for(job)}"
         return self.any_of(job, findings, Coverage(count, len(job.processes), "processes"), unknown=unseen)
 
     def _none(self, job: Job) -> Iterator[Finding]:

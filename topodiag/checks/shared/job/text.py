@@ -19,10 +19,6 @@ from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.units import spell_s
 
-NET = ("NET", "GRAPH")
-"""Subsystems that tell of NICs, transports and NCCL's view of the node, for `ask_for`."""
-
-
 MET = "met"
 """Kind of the lines that ranks print at torch's store (framework.toml of the catalogue)."""
 
@@ -55,10 +51,10 @@ def members(communicator: Communicator) -> list[int]:
     return [int(rank) for rank in communicator.ranks if rank >= 0]
 
 
-def ask_for(job: Job, *names: str) -> str:
-    """How to log what is missing. `names` are the subsystems that show it: one list answers all checks, so that no two
-    findings of a report ask for different ones."""
-    return next_time(hang="COLL" in names or wants_operations(job))
+def ask_for(job: Job, *, hang: bool = False) -> str:
+    """How to log what is missing: one list answers all checks, so that no two findings of a report ask for different
+    ones. `hang`: also who entered which operation."""
+    return next_time(hang=hang or wants_operations(job))
 
 
 def wants_operations(job: Job) -> bool:
@@ -72,7 +68,7 @@ def unconnected(job: Job, what: str) -> str:
     lazy = [version for version in job.nccl_versions if text_has(version, Feature.LAZY_CONNECTIONS)]
     if job.subsystems >= {"INIT", "NET"} and job.nccl_versions and len(lazy) == len(job.nccl_versions):
         return f"no operation used {what}: NCCL connects when one first does, and a log that goes on shows it"
-    return f"{what} was not seen; {ask_for(job, *NET)}"
+    return f"{what} was not seen; {ask_for(job)}"
 
 
 def failed(job: Job) -> bool:
