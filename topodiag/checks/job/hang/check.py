@@ -11,7 +11,7 @@ from topodiag.checks.job.hang.lost_rank import by_leaving
 from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog
 from topodiag.checks.job.hang.words import by_openings, by_stacks, by_words
-from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.shared.job.text import ask_for, world_of
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
@@ -284,8 +284,7 @@ def _call(ops: Operations, number: int) -> str:
 
 def _world(communicator: Communicator, members: Sequence[int]) -> list[int]:
     """World ranks of members; those that are unknown are left out."""
-    ranks = [int(communicator.ranks[at]) for at in members if 0 <= at < len(communicator.ranks)]
-    return sorted(rank for rank in ranks if rank >= 0)
+    return sorted(rank for at in members if (rank := world_of(communicator, at)) >= 0)
 
 
 def _evidence(communicator: Communicator, members: Sequence[int]) -> list[Origin | None]:

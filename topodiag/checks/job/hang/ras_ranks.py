@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.lazy import dataclass
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import GONE, MONITOR, RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
 from topodiag.words.units import grouped
@@ -101,9 +102,8 @@ class Standing:
 
     def who(self, member: RasMember, communicator: RasCommunicator) -> Who:
         """The world rank and host of a member, as far as something ties it."""
-        known = self._logged(communicator)
-        if known is not None and 0 <= member.rank < len(known.ranks) and known.ranks[member.rank] >= 0:
-            rank = int(known.ranks[member.rank])
+        known = logged(self.job, communicator.hash)
+        if known is not None and (rank := world_of(known, member.rank)) >= 0:
             own = self.job.by_rank.get(rank)
             return Who(rank, own.host if own is not None else _host(member), member.process, member.rank, member.origin)
         if member.process is not None:
@@ -122,11 +122,6 @@ class Standing:
             host, rank = min(pairs, key=lambda pair: pair[1])
             return Who(rank, host, process)
         return Who(self._own_world.get(process.key, -1), process.host, process)
-
-    def _logged(self, comm: RasCommunicator) -> Communicator | None:
-        """The communicator as the job's log has it."""
-        logged = (known for known in self.job.communicators if known.comm_id and known.comm_id == comm.hash)
-        return next(logged, None)
 
     def _is_world(self, comm: RasCommunicator) -> bool:
         """Whether it is that of all ranks, as far as sizes tell."""
@@ -246,7 +241,7 @@ class Standing:
         return any(a.isdisjoint(b) for at, a in enumerate(several) for b in several[at + 1 :])
 
     def label(self, comm: RasCommunicator) -> str:
-        known = self._logged(comm)
+        known = logged(self.job, comm.hash)
         if known is not None:
             return known.label
         if comm.size > 1 and self._is_world(comm):

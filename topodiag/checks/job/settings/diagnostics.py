@@ -8,6 +8,7 @@ from topodiag.checks.interface import JobCheck, hosts_with, quoted, rank_word
 from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.logs import named_by
+from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
@@ -185,14 +186,14 @@ def _fast(line: Diagnosis) -> bool:
 
 def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[tuple[str, Mapping[str, Diagnosis]]]:
     """Settings of several values, without those that each process has of its own and those that JOB003 tells."""
-    logged = job.settings()
+    in_logs = job.settings()
     by_name: dict[str, dict[str, Diagnosis]] = {}
     for report in diagnosis:
         match = _ENV.search(report.text)
         if match is not None:
             by_name.setdefault(match[1], {}).setdefault(match[2], report)
     for name, values in sorted(by_name.items()):
-        own = name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name) or len(logged.get(name, ())) > 1
+        own = name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name) or len(in_logs.get(name, ())) > 1
         each_its_own = len(values) > 2 and all(len(line.ranks) <= 1 for line in values.values())
         if not own and len(values) > 1 and not each_its_own:
             yield name, values
@@ -200,15 +201,13 @@ def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[tuple[str, M
 
 def _world(job: Job, lines: Sequence[Diagnosis]) -> tuple[list[int], str]:
     """World ranks that the lines list, and how a reader calls them: by their communicator where nothing ties it."""
-    known = {comm.comm_id: comm for comm in job.communicators if comm.comm_id}
     ranks: set[int] = set()
     for line in lines:
-        comm = known.get(line.comm)
-        if comm is not None:
-            ranks |= {int(comm.ranks[rank]) for rank in line.ranks if rank < len(comm.ranks) and comm.ranks[rank] >= 0}
+        if (comm := logged(job, line.comm)) is not None:
+            ranks |= {world_of(comm, rank) for rank in line.ranks}
         elif line.size in (-1, job.world_size):
             ranks |= set(line.ranks)
-    if ranks:
-        return sorted(ranks), rank_word(sorted(ranks))
+    if worlds := sorted(ranks - {-1}):
+        return worlds, rank_word(worlds)
     first = next((line for line in lines if line.ranks), None)
     return [], f"{rank_word(first.ranks)} of communicator {first.comm:#x}" if first is not None else ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 
+from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Job
 from topodiag.model.job_wires import nics_of
 from topodiag.model.provenance import Origin
 
@@ -23,7 +24,6 @@ class Place:
     rank: int
     host: str
     pid: int
-    local: int
     origin: Origin | None = None
     gpu: int = -1
 
@@ -41,10 +41,6 @@ class Names:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-
-    @cached_property
-    def _by_hash(self) -> dict[int, Communicator]:
-        return {communicator.comm_id: communicator for communicator in self._job.communicators if communicator.comm_id}
 
     @cached_property
     def _by_process(self) -> dict[Process, int]:
@@ -69,21 +65,19 @@ class Names:
 
     def place(self, comm: InspectorCommunicator, member: InspectorMember) -> Place:
         """The rank of the world that a member is."""
-        logged = self._by_hash.get(comm.hash)
-        if logged is not None and member.rank < len(logged.ranks) and logged.ranks[member.rank] >= 0:
-            rank = int(logged.ranks[member.rank])
+        known = logged(self._job, comm.hash)
+        if known is not None and (rank := world_of(known, member.rank)) >= 0:
             own = self._job.by_rank.get(rank)
-            host = own.host if own is not None else member.host
-            return Place(rank, host, member.pid, member.rank, member.origin)
+            return Place(rank, own.host if own is not None else member.host, member.pid, member.origin)
         rank = self._by_process.get((member.host, member.pid), -1)
-        return Place(rank, member.host, member.pid, member.rank, member.origin, member.gpu)
+        return Place(rank, member.host, member.pid, member.origin, member.gpu)
 
     def label(self, comm: InspectorCommunicator) -> str:
         """What a reader calls a communicator: the application's name, the log's, or its hash."""
         if comm.name:
             return comm.name
-        logged = self._by_hash.get(comm.hash)
-        return logged.label if logged is not None else f"communicator {comm.hash:#x} of {comm.nranks} ranks"
+        known = logged(self._job, comm.hash)
+        return known.label if known is not None else f"communicator {comm.hash:#x} of {comm.nranks} ranks"
 
     def nics(self, rank: int) -> tuple[str, ...]:
         """The NICs by which the log says that a world rank sends between nodes."""

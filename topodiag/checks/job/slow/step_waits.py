@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from topodiag.checks.interface import JobCheck, hosts_with, rank_word
+from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.lazy import dataclass
 from topodiag.model.diagnostics import StepWaits
 from topodiag.model.finding import Coverage, Finding, Outcome
@@ -100,8 +101,7 @@ class OddStepWaits(JobCheck, id="JOB014"):
 
 def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:
     """World ranks, by the log's communicator, or where there is nothing but traces of one communicator."""
-    known = next((communicator for communicator in job.communicators if communicator.comm_id == comm), None)
-    if known is not None:
-        return sorted(int(known.ranks[r]) for r in ranks if r < len(known.ranks) and known.ranks[r] >= 0)
+    if (known := logged(job, comm)) is not None:
+        return sorted(rank for member in ranks if (rank := world_of(known, member)) >= 0)
     is_whole = not job.processes and len({wait.comm for wait in job.step_waits}) == 1
     return sorted(ranks) if is_whole else []

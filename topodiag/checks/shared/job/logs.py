@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE, hosts_word
+from topodiag.checks.shared.job.text import world_of
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding
@@ -237,8 +238,7 @@ class SystemPrint:
 
     def world_rank(self, gpu: SystemDevice) -> int:
         """The world rank of a GPU vertex, -1 unknown."""
-        ranks = self.communicator.ranks if self.communicator is not None else ()
-        return int(ranks[gpu.rank]) if 0 <= gpu.rank < len(ranks) else -1
+        return world_of(self.communicator, gpu.rank) if self.communicator is not None else -1
 
 
 def prints(job: Job) -> Iterator[SystemPrint]:

@@ -51,6 +51,16 @@ def members(communicator: Communicator) -> list[int]:
     return [int(rank) for rank in communicator.ranks if rank >= 0]
 
 
+def world_of(communicator: Communicator, member: int) -> int:
+    """The world rank of a member of a communicator, -1 unknown."""
+    return int(communicator.ranks[member]) if 0 <= member < len(communicator.ranks) else -1
+
+
+def logged(job: Job, comm_id: int) -> Communicator | None:
+    """The communicator of this id, which RAS, Inspector and traces call its hash."""
+    return next((one for one in job.communicators if one.comm_id and one.comm_id == comm_id), None)
+
+
 def ask_for(job: Job, *, hang: bool = False) -> str:
     """How to log what is missing: one list answers all checks, so that no two findings of a report ask for different
     ones. `hang`: also who entered which operation."""
