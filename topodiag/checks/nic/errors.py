@@ -8,17 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.events import of_log, troubles
 from topodiag.checks.nic.state import NO_COMPUTE, Port, ports_of
-from topodiag.checks.nic.totals import (
-    CORRECTED,
-    FLAPS_PER_DAY,
-    ODD_FLAPS,
-    ODD_TOTAL,
-    Count,
-    Judged,
-    flaps_a_day,
-    high_totals,
-    odd_ports,
-)
+from topodiag.checks.nic.totals import CORRECTED, Count, Judged, flaps_a_day, high_totals, odd_ports
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, FabricPort, Nic
@@ -50,6 +40,9 @@ LOST_PACKETS = ("port_rcv_errors", "port_xmit_discards")
 LOST_SHARE = 1e-7
 """Share of a port's packets up to which lost ones are no fault, whatever their number: the bit error rate of 1e-12
 costs 3e-8 of packets of 4 KiB."""
+
+_FIRST_STEP = {"grown": "", "fabric": "which grow again", "total": "does it still happen", "stuck": "look after a day"}
+"""What to do first, by kind of count."""
 
 HOUR_S = 3600.0
 ONE_SAMPLE = "one sample: totals since boot only, --sample shows growth"
@@ -135,11 +128,12 @@ class NicPortErrors(NodeCheck, id="NIC003"):
 
     def _report(self, node: Node, counts: Sequence[Count]) -> Finding:
         worst = max(counts, key=lambda count: count.weight)
+        advice = LIMITS[limit_name(worst.counter.name)].advice
         names = list(dict.fromkeys(count.nic.name for count in counts))
         totals: dict[str, int] = defaultdict(int)
         for count in counts:
             totals[count.counter.name] += count.amount
-        sign = "+" if worst.grown else ""
+        sign = "+" if worst.kind == "grown" else ""
         shown = ", ".join(f"{name} {sign}{amount}" for name, amount in list(totals.items())[:6])
         more = f" and {plural(len(totals) - 6, 'other counter')}" if len(totals) > 6 else ""
         return self.finding(
@@ -148,17 +142,11 @@ class NicPortErrors(NodeCheck, id="NIC003"):
             f"{fold_runs(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
             observed=f"{shown}{more} {_when(node, worst)}"
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
-            expected=_expected(worst),
-            fix=self._steps(worst),
-            cost=LIMITS[limit_name(worst.counter.name)].advice.cost,
-            evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
+            expected=worst.expected,
+            fix=(*self.steps(_FIRST_STEP[worst.kind]), *(advice.fix if worst.kind != "stuck" else ())),
+            cost=advice.cost,
+            evidence=[count.counter.latest for count in counts],
         )
-
-    def _steps(self, count: Count) -> tuple[str, ...]:
-        if count.severity is Severity.INFO:
-            return self.steps("look after a day")
-        first = "" if count.grown else "which grow again" if count.of_fabric else "does it still happen"
-        return (*self.steps(first), *LIMITS[limit_name(count.counter.name)].advice.fix)
 
 
 def _interfaces(node: Node) -> tuple[Nic, ...]:
@@ -209,13 +197,13 @@ def _counts(node: Node, nic: Nic, judged: Sequence[Judged], port: FabricPort | N
                 if counter.name == "carrier_changes" and at is not None and at.layer == "InfiniBand":
                     # IP over InfiniBand loses its carrier when its multicast group does: the link may have held.
                     severity, confidence = Severity.WARNING, Confidence.MEDIUM
-                yield Count(nic, counter, counter.delta, True, severity, confidence, limit.meaning)
+                yield Count(nic, counter, counter.delta, severity, confidence, limit.meaning)
         elif counter.first.value is not None and not counter.later.known:
             yield from flaps_a_day(node, nic, counter, counter.first.value, limit)
         if counter.name in STUCK and counter.latest.value == STUCK[counter.name] and not counter.delta:
-            words = "a counter has reached its end and counts no more:"
-            amount = counter.latest.value or 0
-            yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, words)
+            amount, words = STUCK[counter.name], "a counter has reached its end and counts no more:"
+            ends = f"below {amount}, where the counter ends"
+            yield Count(nic, counter, amount, Severity.INFO, Confidence.LOW, words, "stuck", ends)
 
 
 def _reported(nic: Nic, judged: Sequence[Judged], counters: Counters) -> Iterator[Count]:
@@ -232,7 +220,8 @@ def _reported(nic: Nic, judged: Sequence[Judged], counters: Counters) -> Iterato
     corrected = all(counter.name in CORRECTED for counter, _, _ in high)
     confidence = Confidence.LOW if corrected else Confidence.MEDIUM
     for counter, limit, total in high:
-        yield Count(nic, counter, total, False, Severity.WARNING, confidence, limit.meaning, of_fabric=True)
+        expected = f"at most {REPORTED[counter.name]} (suggested threshold of rdma-core)"
+        yield Count(nic, counter, total, Severity.WARNING, confidence, limit.meaning, "fabric", expected)
 
 
 def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: Limit) -> Iterator[Count]:
@@ -243,7 +232,8 @@ def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: L
     per_lane = port.rate / lanes if port is not None and port.rate and lanes else None
     certain = per_lane is not None and per_lane < FEC_GBPS_PER_LANE
     confidence = Confidence.MEDIUM if certain else Confidence.LOW
-    yield Count(nic, counter, grown, True, limit.advice.severity, confidence, limit.meaning)
+    expected = f"at most {SYMBOL_GROWTH} (rdma-core), or {SYMBOLS_PER_HOUR:g} an hour (bit error rate 1e-12 at 10 Gb/s)"
+    yield Count(nic, counter, grown, limit.advice.severity, confidence, limit.meaning, expected=expected)
 
 
 def _groups(
@@ -263,23 +253,9 @@ def _groups(
 
 
 def _when(node: Node, count: Count) -> str:
-    if count.grown:
+    if count.kind == "grown":
         return f"in {in_s(count.counter.interval_s)}" if count.counter.interval_s > 0 else "between the samples"
-    if count.severity is Severity.INFO or count.of_fabric:
-        return "since the counters were last cleared" if count.of_fabric else "since it was last cleared"
+    if count.kind != "total":
+        return f"since {'the counters were' if count.kind == 'fabric' else 'it was'} last cleared"
     uptime = node.os.uptime_s.value
     return f"in {spell_s(uptime)} since boot" if uptime else "since boot"
-
-
-def _expected(count: Count) -> str:
-    if count.severity is Severity.INFO:
-        return f"below {STUCK[count.counter.name]}, where the counter ends"
-    if count.of_fabric and not count.grown:
-        return f"at most {REPORTED[count.counter.name]} (suggested threshold of rdma-core)"
-    if not count.grown and not LIMITS[limit_name(count.counter.name)].per_flap:
-        return f"fewer than {ODD_TOTAL} on this port, as on the others that carried as much"
-    if not count.grown:
-        return f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check), and no port alone above {ODD_FLAPS}"
-    if count.counter.name == "symbol_error":
-        return f"at most {SYMBOL_GROWTH} (rdma-core), or {SYMBOLS_PER_HOUR:g} an hour (bit error rate 1e-12 at 10 Gb/s)"
-    return "no growth while the job runs"

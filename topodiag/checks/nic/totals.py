@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from topodiag.checks.nic.state import Port
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
@@ -40,23 +41,17 @@ Judged = tuple[Port | None, Counter, Limit]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """One counter of one NIC that says something."""
+    """One counter of one NIC that says something: what grows, what is much since boot (`total`) or in the fabric's
+    report, what counts no more (`stuck`). Counters of one kind make one finding."""
 
     nic: Nic
     counter: Counter
     amount: int
-    grown: bool
     severity: Severity
     confidence: Confidence
     meaning: str
-    of_fabric: bool = False
-
-    @property
-    def kind(self) -> str:
-        """Counters of one kind make one finding: what grows, what is much since boot, what counts no more."""
-        if self.grown:
-            return "grown"
-        return "fabric" if self.of_fabric else "stuck" if self.severity is Severity.INFO else "total"
+    kind: Literal["grown", "total", "fabric", "stuck"] = "grown"
+    expected: str = "no growth while the job runs"
 
     @property
     def weight(self) -> tuple[int, int, int]:
@@ -64,54 +59,41 @@ class Count:
         return self.severity, self.confidence, -list(LIMITS).index(limit_name(self.counter.name))
 
 
+_FEW_FLAPS = f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check), and no port alone above {ODD_FLAPS}"
+_FEW_ERRORS = f"fewer than {ODD_TOTAL} on this port, as on the others that carried as much"
+
+
 def flaps_a_day(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit) -> Iterator[Count]:
     """Flaps a day since boot, where the uptime is known."""
     uptime = node.os.uptime_s.value
     if limit.per_flap and uptime is not None and total / limit.per_flap > FLAPS_PER_DAY * max(1.0, uptime / DAY_S):
-        yield Count(nic, counter, total, False, Severity.WARNING, Confidence.MEDIUM, limit.meaning)
+        yield Count(nic, counter, total, Severity.WARNING, Confidence.MEDIUM, limit.meaning, "total", _FEW_FLAPS)
 
 
 def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
-    """A single reading that its peers do not share: what all ports went through is not in it."""
-    yield from _odd_totals(nic, judged)
+    """Single readings of one port that its peers, three and more, do not share: what all ports went through is not in
+    them. Whoever pastes counters of flaps alone asks about them; it may be long ago."""
     uptime = node.os.uptime_s.value
-    if uptime is None and (node.gpus or node.pci):
-        return
-    for _, counter, limit in judged[nic.name]:
-        if not limit.per_flap or counter.later.known or counter.first.value is None:
-            continue
-        flaps = counter.first.value / limit.per_flap
-        others = [
-            (other.first.value or 0) / limit.per_flap
-            for name, counters in judged.items()
-            for _, other, _ in counters
-            if name != nic.name and other.name == counter.name and other.first.known
-        ]
-        quiet = len(others) >= QUIET_SIBLINGS and max(others) <= QUIET_SHARE * flaps
-        if quiet and flaps > ODD_FLAPS and flaps >= ODD_PER_DAY * (uptime or 0.0) / DAY_S:
-            meaning = f"{limit.meaning}, and on no other port,"
-            # Whoever pastes these counters alone asks about them; it may be long ago.
-            confidence = Confidence.LOW if uptime is None else Confidence.MEDIUM
-            yield Count(nic, counter, counter.first.value, False, Severity.WARNING, confidence, meaning)
-
-
-def _odd_totals(nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
-    """Errors on one port while its three and more peers had hardly any."""
     for _, counter, limit in judged[nic.name]:
         total = _once(counter)
-        if limit.per_flap or counter.name in CORRECTED or total is None or total < ODD_TOTAL:
-            continue
-        others = {
-            name: other
+        others = [
+            value
             for name, counters in judged.items()
-            for _, one, _ in counters
-            if name != nic.name and one.name == counter.name and (other := _once(one)) is not None
-        }
-        if not others or max(others.values()) > ODD_SHARE * total:
+            for _, other, _ in counters
+            if name != nic.name and other.name == counter.name and (value := _once(other)) is not None
+        ]
+        if total is None or counter.name in CORRECTED or len(others) < QUIET_SIBLINGS:
             continue
-        if len(others) >= QUIET_SIBLINGS:
+        confidence, expected = Confidence.MEDIUM, _FEW_ERRORS
+        is_odd = total >= ODD_TOTAL and max(others) <= ODD_SHARE * total
+        if limit.per_flap:
+            confidence, expected = Confidence.MEDIUM if uptime is not None else Confidence.LOW, _FEW_FLAPS
+            least = limit.per_flap * ODD_PER_DAY * (uptime or 0.0) / DAY_S
+            is_odd = total > limit.per_flap * ODD_FLAPS and total >= least and max(others) <= QUIET_SHARE * total
+            is_odd = is_odd and not (uptime is None and (node.gpus or node.pci))
+        if is_odd:
             meaning = f"{limit.meaning}, and on no other port,"
-            yield Count(nic, counter, total, False, Severity.WARNING, Confidence.MEDIUM, meaning)
+            yield Count(nic, counter, total, Severity.WARNING, confidence, meaning, "total", expected)
 
 
 def _once(counter: Counter) -> int | None:
