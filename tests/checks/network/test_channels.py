@@ -9,7 +9,7 @@ import pytest
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
-from topodiag.checks.network.channels import SearchCollapsed, narrow_file
+from topodiag.checks.network.channels import SearchCollapsed, judge_narrow
 from topodiag.checks.network.nodes_differ import NodesDiffer
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.job import Channels, Communicator, Hca, Job, Process
@@ -117,14 +117,20 @@ def made(hook: Any = told) -> Job:
     return jobs.job(process=hook)
 
 
+def narrow_in(job: Job, seen: NcclSystem) -> list[Finding]:
+    return list(judge_narrow(SearchCollapsed(), job, "n0", seen, jobs.graph()))
+
+
 @pytest.mark.parametrize("hook", [told, loaded])
 def test_a_file_by_which_hopper_has_gen3_links_is_named(hook: Any) -> None:
-    narrow = narrow_file(made(hook), system())
-    assert (narrow.file, narrow.told_gbs, narrow.built_gbs) == (FILE, 12.0, 48.0)
+    (finding,) = narrow_in(made(hook), system())
+    assert FILE in finding.message
+    assert "12 GB/s" in finding.message
+    assert finding.message.endswith(" 48")
 
 
 def test_without_a_file_it_is_a_virtual_machine_or_a_slow_link() -> None:
-    assert narrow_file(jobs.job(), system()) is None
+    assert narrow_in(jobs.job(), system()) == []
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_without_a_file_it_is_a_virtual_machine_or_a_slow_link() -> None:
     ids=["as built", "Gen4", "A100", "no NVLink", "slow NICs", "one NIC", "no GPU"],
 )  # fmt: skip
 def test_links_as_built_and_networks_that_need_no_more_are_silent(seen: NcclSystem) -> None:
-    assert narrow_file(made(), seen) is None
+    assert narrow_in(made(), seen) == []
 
 
 def narrowed(job: Job) -> Outcome:

@@ -11,7 +11,7 @@ from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
-from topodiag.checks.shared.job.text import ask_for, failed
+from topodiag.checks.shared.job.text import ask_for, came_up, failed
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
@@ -240,7 +240,7 @@ def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]
     if not bound or not _names_unbound(job):
         return bound, {}
     ranks = Counter(rank.process for rank in job.ranks)
-    done = _came_up(job)
+    done = came_up(job)
     silent = grouped(
         (rank.host, rank.process)
         for rank in job.ranks
@@ -254,11 +254,3 @@ def _names_unbound(job: Job) -> bool:
     """Whether these versions of NCCL print a line of each process that they bind, and of no other."""
     versions = job.nccl_versions
     return bool(versions) and not any(text_has(version, Feature.AFFINITY_OF_PROCESSES) for version in versions)
-
-
-def _came_up(job: Job) -> set[int]:
-    """World ranks that were seen to start and to complete init."""
-    world = job.world
-    if world is None or not world.started.size or not world.completed.size:
-        return set()
-    return {int(rank) for rank in world.ranks[world.started & world.completed] if rank >= 0}

@@ -11,10 +11,9 @@ from topodiag.checks.shared.job.text import ask_for
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Event, Job
+from topodiag.model.job import Job
 from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_view import Graph, NcclSystem
-from topodiag.model.provenance import Origin
 from topodiag.words.units import in_gbs, spell_gbs
 
 FAR_BELOW = 0.45
@@ -86,7 +85,8 @@ class SearchCollapsed(JobCheck, id="NET006"):
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if job.library == "RCCL":
             return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
-        simple = _simple_orders(job)
+        # NCCL says that it found no path and took the simple order.
+        simple = [line for line in (*logs.said_by(job, "topo note"), *job.events) if "simple order" in line.text]
         searches = list(_searches(job))
         across = any(search.across for search in searches) or logs.multi_node(job)
         explained = explained_by(job, across)
@@ -98,7 +98,9 @@ class SearchCollapsed(JobCheck, id="NET006"):
             return self.clean(job, explained)
         judged, findings = self._by_bounds(job, searches, across=across)
         if simple and not findings:
-            findings.append(self._simple(job, simple))
+            advice = self.advice("no channels found", NO_BANDWIDTH=in_gbs(NO_BANDWIDTH))
+            words = f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order"
+            findings.append(self.of_events(simple, advice, words, self.where(job.hosts[:8])))
         coverage = Coverage(judged, len(job.hosts), "nodes")
         if findings:
             return self.with_findings(job, logs.fold(findings), coverage)
@@ -156,19 +158,6 @@ class SearchCollapsed(JobCheck, id="NET006"):
             cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
             evidence=[ring, system],
         )
-
-    def _simple(self, job: Job, orders: Sequence[Event]) -> Finding:
-        return self.of_events(
-            orders,
-            self.advice("no channels found", NO_BANDWIDTH=in_gbs(NO_BANDWIDTH)),
-            f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
-            self.where(job.hosts[:8]),
-        )
-
-
-def _simple_orders(job: Job) -> list[Event]:
-    """The lines in which NCCL says that it found no path and took the simple order."""
-    return [line for line in (*logs.said_by(job, "topo note"), *job.events) if "simple order" in line.text]
 
 
 def explained_by(job: Job, across: bool) -> str:
@@ -230,42 +219,24 @@ MUCH = 2.0
 """The NICs must offer this many times what the file leaves of PCIe: a slow network needs no more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Narrow:
-    """What the file says per GPU and what is built, in GB/s; the file's name, and where the log names it."""
-
-    told_gbs: float
-    built_gbs: float
-    file: str
-    origin: Origin | None
-
-
-def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
-    """The file that slows this node down; None where none was read, or its links are as built."""
-    gbs, built = pcie_nccl_gbs(*ASSUMED), pcie_nccl_gbs(*BUILT)
-    lanes, totals = logs.pcie_gbs(system), logs.nvlink_gbs(system)
-    if gbs is None or built is None or not lanes or not totals or not system.of_kind("NVS"):
-        return None
-    nics = fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
-    if max(lanes) > gbs or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
-        return None
-    file, where = logs.topology_file(job)
-    return Narrow(max(lanes), built, file or "the topology file", where) if file or where else None
-
-
 def judge_narrow(check: JobCheck, job: Job, host: str, system: NcclSystem, ring: Graph) -> Iterator[Finding]:
-    """The finding on one node of a job over several, if there is one."""
-    narrow = narrow_file(job, system)
-    if narrow is None:
+    """The finding on one node of a job over several whose topology file slows it down, if there is one."""
+    gbs, built = pcie_nccl_gbs(*ASSUMED) or 0.0, pcie_nccl_gbs(*BUILT) or 0.0
+    lanes, totals = logs.pcie_gbs(system), logs.nvlink_gbs(system)
+    file, where = logs.topology_file(job)
+    nics = fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
+    if not (lanes and totals and system.of_kind("NVS") and (file or where)):
         return
-    reached, share = ring.channels * ring.bw_inter, 1 - narrow.told_gbs / narrow.built_gbs
+    if max(lanes) > gbs or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
+        return
+    named, told = file or "the topology file", max(lanes)
+    reached, share = ring.channels * ring.bw_inter, 1 - told / built
     yield check.finding(
         check.where((host,), ranks=logs.ranks_on(job, [host])),
-        check.advice("narrow file", built_gbs=narrow.built_gbs, file=narrow.file),
-        f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
-        f" {narrow.built_gbs:g}",
-        observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
+        check.advice("narrow file", built_gbs=built, file=named),
+        f"{host}: {named} gives NCCL {in_gbs(told)} for the GPUs' PCIe links, which are built for {built:g}",
+        observed=f"PCI[{told:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
         cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),
-        evidence=[narrow, ring, system],
+        evidence=[where, ring, system],
         settings=(("NCCL_TOPO_FILE", None),),
     )

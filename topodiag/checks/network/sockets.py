@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.interface import JobCheck, hosts_word
@@ -12,11 +11,10 @@ from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import dataclass, regex
-from topodiag.model.devices import NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Message, Process
 from topodiag.model.job_wires import nics_up, socket_gbs
-from topodiag.model.provenance import Fact, Origin
+from topodiag.model.provenance import Origin
 from topodiag.words.units import in_gbs, plural
 
 SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
@@ -45,7 +43,7 @@ class SocketCause:
 
     severity: Severity
     message: str
-    confidence: Confidence = Confidence.HIGH
+    confidence: Confidence
 
 
 class SocketsInsteadOfRdma(JobCheck, id="NET001"):
@@ -121,7 +119,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
             evidence=[
                 *_tcp_providers(judged)[:2],
                 *settings[:2],
-                *_ports_up(judged, sockets)[:2],
+                *[port.state for ports in nics_up(judged, sockets).values() for port in ports[:1]][:2],
                 *_socket_places(judged),
             ],
             confidence=cause.confidence,
@@ -154,92 +152,61 @@ def _against_rdma(job: Job) -> tuple[GivenSetting, ...]:
 def _cause(
     job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
 ) -> SocketCause:
-    """The first reason that holds: other nodes have RDMA, devices are listed, settings, IPoIB; else no trace of it."""
-    given = job, networks, sockets, settings
-    cause = _by_devices(*given) or _by_software(*given) or _by_ports(job, sockets) or _no_trace(job, sockets)
-    if cause.severity is not Severity.INFO:
-        return cause
-    bare = all(host in job.machines and has_no_adapter(job.machines[host]) for host in sockets)
-    return replace(cause, confidence=Confidence.HIGH if bare else Confidence.LOW)
-
-
-def _by_devices(
-    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
-) -> SocketCause | None:
-    """RDMA that other nodes use, that the log lists, or that captures of the machines show."""
-    confidence = Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM
+    """Why sockets carry the traffic: beside RDMA that other nodes use, that the log lists, or that captures of the
+    machines show; else by what the log says of the software."""
+    given = f"{settings[0].name}={settings[0].value}" if settings else ""
     others = [host for host in networks if host not in sockets]
+    with_rdma = [host for host, hcas in logs.hcas_by_host(job).items() if hcas]
     if others:
         theirs = "/".join(sorted({value.upper() for host in others for value in networks[host]}))
-        words = f"TCP sockets on {hosts_word(sockets)}, {theirs} on the other nodes"
-        return SocketCause(Severity.ERROR, words, confidence)
-    with_rdma = [host for host, hcas in logs.hcas_by_host(job).items() if hcas]
-    if with_rdma:
+        text = f"TCP sockets on {hosts_word(sockets)}, {theirs} on the other nodes"
+    elif with_rdma:
         text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
-        return SocketCause(Severity.ERROR, text, confidence)
-    captured = nics_up(job, sockets)
-    return _beside_nics(job, captured, settings) if captured else None
+    elif captured := nics_up(job, sockets):  # which the job's processes do not see, or were told not to use
+        counts = {len(ports) for ports in captured.values()}
+        many = f"{max(counts)} RDMA NICs" if len(counts) == 1 and max(counts) > 1 else "RDMA NICs"
+        up = f"{hosts_word(list(captured))} {'has' if len(captured) == 1 else 'have'} {many} up"
+        unseen = ", and NCCL finds none of them" if _without_rdma(job) else ""
+        text = f"{given}: sockets, although {up}" if given else f"sockets carry the traffic, although {up}{unseen}"
+    else:
+        return _without_devices(job, networks, sockets, given)
+    return SocketCause(Severity.ERROR, text, Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM)
 
 
-def _by_software(
-    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
-) -> SocketCause | None:
-    """The plugin, a setting, or a library that is missing; without a trace of devices. A setting that keeps NCCL from
-    RDMA and a library that is not there cost nothing on machines without RDMA devices, and are mostly found there."""
-    severity = Severity.INFO
+def _without_devices(job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], given: str) -> SocketCause:
+    """The plugin, a setting, a library that is missing, an interface of an InfiniBand device, or no trace of one. A
+    setting that keeps NCCL from RDMA and a library that is not there cost nothing on machines without RDMA devices, and
+    are mostly found there."""
+    named, several, severity = hosts_word(sockets), logs.multi_node(job), Severity.WARNING
+    without_verbs, ports = _no_verbs(job) is not None, _ipoib(job, sockets)
+    no_device = "no RDMA device is in the evidence"
+    nodes = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}"
     if any(OFI_TCP in networks[host] for host in sockets):
-        text = f"{hosts_word(sockets)}: the OFI plugin took libfabric's provider tcp, as it found no device of a fabric"
-        severity = Severity.WARNING
-    elif settings:
-        text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes: no RDMA device is in the"
-        text += " evidence"
+        text = f"{named}: the OFI plugin took libfabric's provider tcp, as it found no device of a fabric"
+    elif given:
+        severity, text = (
+            Severity.INFO,
+            f"{given} keeps NCCL on sockets between nodes: {no_device}",
+        )
     elif logs.settings_of(job, NAMES_DEVICES):
         text = f"sockets carry the traffic although {NAMES_DEVICES} names RDMA devices"
-        severity = Severity.WARNING
-    elif _no_verbs(job) is not None:
-        text = f"{hosts_word(sockets)}: NCCL has sockets only, as it cannot load libibverbs"
-        if logs.multi_node(job):
-            text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: NCCL cannot load libibverbs,"
-            text += " and whether the hosts have RDMA NICs is not seen"
-            severity = Severity.WARNING
+    elif without_verbs and several:
+        text = f"{nodes}: NCCL cannot load libibverbs, and whether the hosts have RDMA NICs is not seen"
+    elif without_verbs:
+        severity, text = Severity.INFO, f"{named}: NCCL has sockets only, as it cannot load libibverbs"
+    elif ports:
+        severity = Severity.WARNING if several else Severity.INFO
+        text = f"{named}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of an"
+        text += " InfiniBand device"
+    elif several:
+        severity, text = Severity.INFO, f"{nodes}: {no_device}"
     else:
-        return None
-    return SocketCause(severity, text, Confidence.MEDIUM)
-
-
-def _by_ports(job: Job, sockets: Sequence[str]) -> SocketCause | None:
-    ports = _ipoib(job, sockets)
-    if not ports:
-        return None
-    text = f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
-    severity = Severity.WARNING if logs.multi_node(job) else Severity.INFO
-    return SocketCause(severity, f"{text} an InfiniBand device", Confidence.MEDIUM)
-
-
-def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
-    trace = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
-    text = f"{hosts_word(sockets)} has sockets only for other nodes: {trace}"
-    if logs.multi_node(job):
-        text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
-    return SocketCause(Severity.INFO, text)
-
-
-def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: Sequence[GivenSetting]) -> SocketCause:
-    """The machines have what the job's processes do not see, or were told not to use."""
-    counts = sorted({len(ports) for ports in captured.values()})
-    many = f"{counts[0]} RDMA NICs" if len(counts) == 1 and counts[0] > 1 else "RDMA NICs"
-    confidence = Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM
-    up = f"{hosts_word(list(captured))} {'has' if len(captured) == 1 else 'have'} {many} up"
-    if settings:
-        return SocketCause(
-            Severity.ERROR, f"{settings[0].name}={settings[0].value}: sockets, although {up}", confidence
-        )
-    unseen = ", and NCCL finds none of them" if _without_rdma(job) else ""
-    return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", confidence)
-
-
-def _ports_up(job: Job, sockets: Sequence[str]) -> list[Fact[str]]:
-    return [port.state for ports in nics_up(job, sockets).values() for port in ports[:1]]
+        trace = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
+        severity, text = Severity.INFO, f"{named} has sockets only for other nodes: {trace}"
+    if severity is Severity.WARNING:
+        return SocketCause(severity, text, Confidence.MEDIUM)
+    bare = all(host in job.machines and has_no_adapter(job.machines[host]) for host in sockets)
+    return SocketCause(severity, text, Confidence.HIGH if bare else Confidence.LOW)
 
 
 def _cost(job: Job, sockets: Sequence[str]) -> Cost:

@@ -8,7 +8,7 @@ from topodiag.checks.interface import Advice, JobCheck, hosts_word, processes_wo
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.logs import local_ranks, prints_settings
-from topodiag.checks.shared.job.text import ask_for, failed
+from topodiag.checks.shared.job.text import ask_for, came_up, failed
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.words.own_data import own_data
@@ -162,22 +162,11 @@ def _harm(name: str) -> tuple[Severity, str]:
     return Severity.WARNING, "features and timing differ between ranks, and the slowest sets the pace"
 
 
-def _completed(job: Job) -> dict[int, bool]:
-    """By process, whether its world rank was seen to start and to complete init."""
-    world, completed = job.world, {}
-    if world is None or len(world.completed) != world.nranks:
-        return {}
-    at = {int(rank): place for place, rank in enumerate(world.ranks) if rank >= 0}
-    for rank in job.ranks:
-        place = at.get(rank.rank, -1)
-        completed[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
-    return completed
-
-
 def _came_far(job: Job) -> set[int]:
     """Processes that came so far that they printed what they read. Of a job that hangs or fails in init, those that
     searched: what was printed before is printed all the same."""
-    numbers = {number for number, done in _completed(job).items() if done}
+    done = came_up(job)
+    numbers = {rank.process for rank in job.ranks if rank.rank in done}
     if failed(job):
         numbers |= {number for number, process in enumerate(job.processes) if _searched(job, process)}
     return numbers
@@ -208,7 +197,8 @@ def _spoke(job: Job, process: Process, name: str) -> bool:
     """Whether a process prints settings of the environment, at the stage at which it would print this one: it printed
     others. Of a job that failed behind its init also where it printed none, but its bootstrap, which NCCL prints
     together with settings unless it is told otherwise (src/debug.cc: INIT, BOOTSTRAP, ENV)."""
-    if not prints_settings(process) and not (process.bootstrap and failed(job) and all(_completed(job).values())):
+    quiet = not prints_settings(process)
+    if quiet and not (process.bootstrap and failed(job) and {rank.rank for rank in job.ranks} <= came_up(job)):
         return False
     early = name in READ_BEFORE_INIT
     return not early or (process.network in ("IB", "Socket") and bool(process.bootstrap))

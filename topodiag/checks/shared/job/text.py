@@ -61,6 +61,14 @@ def logged(job: Job, comm_id: int) -> Communicator | None:
     return next((one for one in job.communicators if one.comm_id and one.comm_id == comm_id), None)
 
 
+def came_up(job: Job) -> set[int]:
+    """World ranks that were seen to start and to complete init."""
+    world = job.world
+    if world is None or not world.started.size or not world.completed.size:
+        return set()
+    return {int(rank) for rank in world.ranks[world.started & world.completed] if rank >= 0}
+
+
 def ask_for(job: Job, *, hang: bool = False) -> str:
     """How to log what is missing: one list answers all checks, so that no two findings of a report ask for different
     ones. `hang`: also who entered which operation."""
