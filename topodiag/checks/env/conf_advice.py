@@ -18,7 +18,7 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.nccl_conf import ConfAdvice, ConfEntry
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
-from topodiag.words.units import fold_runs
+from topodiag.words.units import few, fold_runs
 
 HCA, IFNAME = "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"
 MOST_HCAS = 32
@@ -75,7 +75,7 @@ def _taken_out(
             entries.append(ConfEntry(setting, None, (why,), f"{setting}={shown[setting]}"))
             elsewhere.append(f"unset {setting} in the environment too, if it is given there: it wins over any file")
         else:
-            where = f" ({scopes})" if scopes else ""
+            where = f" ({', '.join(scopes[:3])})" if scopes else ""
             elsewhere.append(f"unset {setting} where it is given{where}: no conf file takes it back. {why}")
     return entries
 
@@ -137,13 +137,12 @@ def _line(
 def _wins(nodes: Sequence[Node], printed: Collection[str], name: str) -> bool:
     """Whether something that a conf file cannot overwrite sets a name. A log does not say what did (`set by
     environment` are conf files, too), so a name that was printed counts."""
-    scopes = {scope for node in nodes for setting in given(node) if setting.name == name for scope in setting.scopes}
-    return name in printed or any(scope == ENVIRONMENT or scope.startswith("process ") for scope in scopes)
+    return name in printed or any(scope.startswith((ENVIRONMENT, "process ")) for scope in _scopes(nodes, name))
 
 
-def _scopes(nodes: Sequence[Node], name: str) -> str:
+def _scopes(nodes: Sequence[Node], name: str) -> list[str]:
     texts = [scope for node in nodes for setting in given(node) if setting.name == name for scope in setting.scopes]
-    return ", ".join(list(dict.fromkeys(texts))[:3])
+    return list(dict.fromkeys(texts))
 
 
 # --- NICs and interfaces ------------------------------------------------------------------------------------
@@ -153,7 +152,7 @@ def _new_entries(nodes: Sequence[Node], removed: dict[str, str], elsewhere: list
     """NCCL_IB_HCA and NCCL_SOCKET_IFNAME where NCCL's own choice would be another one, the same on all nodes."""
     entries = []
     for name, choose in ((HCA, _hcas), (IFNAME, _bootstrap)):
-        chosen = [choose(node, name in removed) for node in nodes]
+        chosen = [(None if name in removed else _entry(node, name)) or choose(node) for node in nodes]
         needed = next((entry for entry in chosen if entry is not None and entry.why), None)
         if needed is None:
             continue
@@ -167,24 +166,18 @@ def _new_entries(nodes: Sequence[Node], removed: dict[str, str], elsewhere: list
 
 
 def _entry(node: Node, name: str) -> ConfEntry | None:
-    """What the node has already, where it has it."""
+    """What the node has already, where it has it: a choice with which nothing is wrong stands."""
     value = next((setting.value for setting in given(node) if setting.name == name and setting.value.strip()), None)
     return ConfEntry(name, value, ()) if value is not None else None
 
 
-def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
+def _hcas(node: Node) -> ConfEntry | None:
     """The ports of the compute NICs, with a reason where NCCL would take others too. A role that is unknown decides
-    nothing, and a choice with which nothing is wrong stands."""
+    nothing."""
     compute = [nic for nic in internal_ib_nics(node) if nic.rdma_name]
     others = [nic for nic in node.nics if nic.rdma_name and nic.role is not NicRole.COMPUTE and is_up(nic)]
-    if not faulty and (own := _entry(node, HCA)) is not None:
-        return own
-    if not compute or not uses_internal_ib(node):
-        return None
-    if any(nic.role is NicRole.UNKNOWN for nic in others):
-        return None
-    value = _hca_list(compute)
-    if value is None:
+    value = _hca_list(compute) if compute and uses_internal_ib(node) else None
+    if value is None or any(nic.role is NicRole.UNKNOWN for nic in others):
         return None
     if not others:
         return ConfEntry(HCA, value, ())
@@ -209,24 +202,22 @@ def _ports(nic: Nic) -> list[int]:
     return active or [port.number for port in nic.ports[:1]] or [1]
 
 
-def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
+def _bootstrap(node: Node) -> ConfEntry | None:
     """The interface of the default route, with a reason where NCCL would take the first of several that are not meant
     for it: rails of compute NICs, bridges, overlays. IPoIB is left alone: NCCL prefers it (src/misc/socket.cc, v2.28).
     """
-    if not faulty and (own := _entry(node, IFNAME)) is not None:
-        return own
     up = [netdev for netdev in node.netdevs if netdev.operstate.value == "up" and netdev.master.value is None]
     if any(net_dev.name.startswith("ib") for net_dev in up):
         return None
     default = [net_dev for net_dev in up if net_dev.default_route.value]
-    if len(default) != 1 or not _is_plain(default[0].name) or not _may_lead(default[0]):
+    if len(default) != 1 or default[0].kind.get("ether") == "loopback":
         return None
-    astray = _astray(node, [net_dev for net_dev in up if net_dev not in default])
-    if not astray:
-        return ConfEntry(IFNAME, f"={default[0].name}", ())
-    few = ", ".join(astray[:4]) + (f" and {len(astray) - 4} more" if len(astray) > 4 else "")
-    why = f"{default[0].name} has the default route; without this NCCL takes the first interface, perhaps one of {few}"
-    return ConfEntry(IFNAME, f"={default[0].name}", (why,))
+    name, astray = default[0].name, _astray(node, [net_dev for net_dev in up if net_dev not in default])
+    if not _is_plain(name) or NOT_FOR_JOBS.match(name):
+        return None
+    others = few(astray, 4)
+    why = f"{name} has the default route; without this NCCL takes the first interface, perhaps one of {others}"
+    return ConfEntry(IFNAME, f"={name}", (why,) if astray else ())
 
 
 def _astray(node: Node, netdevs: Sequence[NetDev]) -> list[str]:
@@ -234,10 +225,6 @@ def _astray(node: Node, netdevs: Sequence[NetDev]) -> list[str]:
     rails = {name for nic in internal_ib_nics(node) for name in (*nic.netdevs, *(p.netdev.value for p in nic.ports))}
     names = [netdev.name for netdev in netdevs if netdev.name in rails or NOT_FOR_JOBS.match(netdev.name)]
     return [name for name in names if not name.startswith(("docker", "lo"))]
-
-
-def _may_lead(netdev: NetDev) -> bool:
-    return NOT_FOR_JOBS.match(netdev.name) is None and netdev.kind.get("ether") != "loopback"
 
 
 def _is_plain(name: str) -> bool:

@@ -74,11 +74,9 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
     """ENV001 by what a job's log prints of its settings and of its machines."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        shown = LogMachines(job)
+        shown, given = LogMachines(job), in_force(job, "environment", "command")
         findings = [
-            self._costs(job, force, rule)
-            for force in in_force(job, "environment", "command")
-            for rule in broken("job", shown, force.name, force.value)
+            self._costs(job, force, rule) for force in given for rule in broken("job", shown, force.name, force.value)
         ]
         ended = [
             finding
@@ -87,7 +85,6 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
             for finding in self._failed(job, force)
         ]
         findings = [*ended, *findings, *self._by_rccl(job)]
-        given = in_force(job, "environment", "command")
         unsure = [force.name for force in given if undecided("job", shown, force.name, force.value)]
         if unsure and not findings:
             return self.unknown(job, NOT_JUDGED.format(few(unsure, 4)))
@@ -127,8 +124,8 @@ class MisreadSettingInLog(SettingsInLog, id="ENV002"):
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []
         for force in in_force(job, "environment", "application", "invalid"):
-            value = force.value
-            if force.given.how == "invalid":
+            value, refused = force.value, force.given.how == "invalid"
+            if refused:
                 what, meant = "NCCL refuses the value and goes on with its default", "a value that NCCL accepts"
             elif value[:1].isspace() and value.strip():
                 what, meant = "a blank became part of the value", value.strip()
@@ -138,7 +135,6 @@ class MisreadSettingInLog(SettingsInLog, id="ENV002"):
                 what, meant = "a comment became part of the value", value.split(" #", 1)[0].strip()
             else:
                 continue
-            refused = force.given.how == "invalid"
             fix = "correct the value" if refused else f"write {force.name}={meant}, in nccl.conf too"
             cost = Cost(text="the setting that was meant is not in force")
             advice = Advice(expected=meant or "no value", fix=(fix,), cost=cost)

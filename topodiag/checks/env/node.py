@@ -214,39 +214,29 @@ class UnknownSetting(NodeCheck, id="ENV003"):
         name = setting.name
         if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
             return None
-        old = nccl_variables.renamed(name)
-        if old is not None:
+        severity, near = Severity.WARNING, ""
+        if (old := nccl_variables.renamed(name)) is not None:
             # PyTorch takes the old names, too.
             still = any(word in old.what for word in ("still read", "alias", "PyTorch"))
             severity = Severity.INFO if still else Severity.WARNING
+            message, expected = f"{name} is {old.what}", old.now or "no such setting"
             fix = f"use {old.now}" if old.now else f"remove {name}"
-            words = (f"{name} is {old.what}", old.now or "no such setting", fix)
-            return self._report(node, setting, severity, words)
-        if name in nccl_variables.known():
+        elif name in nccl_variables.known():
             return None
-        near = nccl_variables.nearest(name)
-        if near is not None:
-            message = f"{name} is not a variable of NCCL: misspelt {near}?"
-            words = (message, near, f"write {near}={setting.value[:60]}")
-            return self._report(node, setting, Severity.WARNING, words, near)
-        message = f"{name} is read by no NCCL from {spell_range(VARIABLES_SINCE)}"
-        fix = f"remove {name} unless a plug-in reads it"
-        return self._report(node, setting, Severity.INFO, (message, "a variable of NCCL", fix))
-
-    def _report(
-        self, node: Node, setting: NodeSetting, severity: Severity, words: tuple[str, str, str], instead: str = ""
-    ) -> Finding:
-        """`instead`: the name that is meant and takes the same value, "" without one."""
-        message, expected, fix = words
-        meant = ((instead, setting.value),) if instead else ()
+        elif near := nccl_variables.nearest(name) or "":
+            message, expected = f"{name} is not a variable of NCCL: misspelt {near}?", near
+            fix = f"write {near}={setting.value[:60]}"
+        else:
+            severity, message = Severity.INFO, f"{name} is read by no NCCL from {spell_range(VARIABLES_SINCE)}"
+            expected, fix = "a variable of NCCL", f"remove {name} unless a plug-in reads it"
         return self.finding(
             self.where(node),
             "unknown name",
             f"{message} ({setting.place})",
             severity=severity,
-            observed=f"{setting.name}={setting.value[:80]} in {', '.join(setting.scopes[:3])}",
+            observed=f"{name}={setting.value[:80]} in {', '.join(setting.scopes[:3])}",
             expected=expected,
             fix=(fix,),
             evidence=setting.origins,
-            settings=((setting.name, None), *meant),
+            settings=((name, None), *([(near, setting.value)] if near else [])),
         )

@@ -217,12 +217,11 @@ def odd_links(check: NodeCheck, node: Node, links: Sequence[FabricPort]) -> Iter
 
 
 def _finding(check: NodeCheck, node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:
-    ends = [f"{port.label} to {port.peer.value}" for port in bad[:LINKS_NAMED]]
-    more = f", and {len(bad) - LINKS_NAMED} more" if len(bad) > LINKS_NAMED else ""
+    ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
     return check.finding(
         check.where(node),
         check.advice("fabric link", able=able),
-        f"{'; '.join(ends)}{more}: {'runs' if len(bad) == 1 else 'run'} at {runs}, both ends can do {able}",
+        f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, both ends can do {able}",
         observed=f"{runs} on {plural(len(bad), 'link')}",
         evidence=[port.able for port in bad[:LINKS_NAMED]],
     )

@@ -13,7 +13,7 @@ from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.units import fold_runs, in_gbs, percent, plural
+from topodiag.words.units import few, fold_runs, in_gbs, percent, plural
 
 
 class FewerNvlinks(NodeCheck, id="NVL001"):
@@ -168,11 +168,8 @@ def _wired(count: LinkCount, want: int) -> bool:
 
 
 def _spell_links(group: Sequence[LinkCount], want: int) -> str:
-    parts = []
-    for count in group:
-        if _wired(count, want) and count.down:
-            parts.append(f"{count.gpu.label} {fold_runs([f'link {index}' for index in count.down])}")
-    return "; ".join(parts[:4]) + (" ..." if len(parts) > 4 else "")
+    links = {count.gpu.label: [f"link {index}" for index in count.down] for count in group if _wired(count, want)}
+    return few([f"{label} {fold_runs(down)}" for label, down in links.items() if down], 4, "; ")
 
 
 def _expected(count: LinkCount, wanted: Expectation) -> str:

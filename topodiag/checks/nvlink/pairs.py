@@ -16,7 +16,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.words.units import fold_runs, in_gbs
+from topodiag.words.units import few, fold_runs, in_gbs
 
 MAX_LINKS = 36
 """NVLinks that a GPU has at most (NVML_NVLINK_MAX_LINKS of nvml.h 13.3)."""
@@ -129,7 +129,7 @@ class PairWithoutNvlink(NodeCheck, id="NVL004"):
             ),
             Advice(severity, confidence),
             _message(asked, lost, culprits),
-            observed=f"{says} between the pairs {_spell_pairs(lost)}",
+            observed=f"{says} between the pairs {few([f'{pair.a.label}-{pair.b.label}' for pair in lost], 4)}",
             expected=inferred or _expected(spec),
             fix=self.steps("registry key" if refused else "", "guest" if node.is_vm else "", "pairs apart"),
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
@@ -297,11 +297,6 @@ def _message(asked: Sequence[Gpu], lost: Sequence[GpuPair], culprits: Sequence[G
     if len(lost) == 1:
         return f"{lost[0].a.label} and {lost[0].b.label} talk without NVLink"
     return f"{len(lost)} pairs of GPUs talk without NVLink"
-
-
-def _spell_pairs(lost: Sequence[GpuPair]) -> str:
-    texts = [f"{pair.a.label}-{pair.b.label}" for pair in lost]
-    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
 
 
 def _expected(spec: GpuSpec | None) -> str:

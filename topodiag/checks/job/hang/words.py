@@ -11,7 +11,7 @@ from topodiag.lazy import regex
 from topodiag.model.diagnostics import Stack
 from topodiag.model.finding import Confidence, Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Job, Message
-from topodiag.words.units import grouped, in_s, plural
+from topodiag.words.units import few, grouped, in_s, plural
 
 _GIVES_NAME = "Comm name set to "
 
@@ -140,9 +140,7 @@ def _elsewhere(
 def _names(stacks: Sequence[Stack]) -> str:
     if all(stack.rank >= 0 for stack in stacks):
         return rank_word(sorted({stack.rank for stack in stacks}))
-    names = list(dict.fromkeys(stack.who for stack in stacks))
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return few(list(dict.fromkeys(stack.who for stack in stacks)), MOST_NAMED)
 
 
 def _place(stack: Stack) -> str:
