@@ -8,42 +8,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import ask_for, unconnected
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import DMABUF_NCCL, peermem
 from topodiag.model.job import Hca, Job
 from topodiag.model.job_rings import uses_gdr
 from topodiag.model.nccl_versions import read_minor
 from topodiag.model.nccl_view import NcclSystem
-from topodiag.model.provenance import Origin
 from topodiag.words.units import fold_runs, grouped, in_gbs, plural
 
 HOST_MEMORY_SHARE = 0.5
 """Part of a switch's uplink that is left when each byte passes it twice."""
 
 
-@dataclass(slots=True)
-class WithoutGdr:
-    """Connections of a host without GPUDirect RDMA: the number of the first, and how many."""
-
-    first: int
-    entries: int = 0
+Uses = Mapping[str, Sequence[logs.NetUse]]
+"""Connections by host."""
 
 
-def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
-    """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and all that were seen.
+def without_gdr(job: Job) -> tuple[Uses, dict[str, int]]:
+    """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and how many were seen.
 
     Only the receiving side is judged where both are printed: NCCL reads for a send from GPU memory by its own rule
     (NCCL_NET_GDR_READ), and on PCIe machines it does not.
     """
-    off: dict[str, WithoutGdr] = {}
+    off: dict[str, list[logs.NetUse]] = {host: [] for host in job.hosts}
     seen: dict[str, int] = defaultdict(int)
     for use in logs.net_uses(job.connections):
         if use.direction != 1 and logs.transport_kind(use.via).startswith("NET/IB"):
             seen[use.host] += use.entries
-            if not uses_gdr(use.via):
-                off.setdefault(use.host, WithoutGdr(use.first)).entries += use.entries
-    return {host: off[host] for host in job.hosts if host in off}, dict(seen)
+            if not uses_gdr(use.via) and use.host in off:
+                off[use.host].append(use)
+    return {host: uses for host, uses in off.items() if uses}, dict(seen)
 
 
 class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
@@ -100,6 +94,8 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
             )
 
     def _module_steps(self, job: Job) -> tuple[str, ...]:
+        if job.library == "RCCL":
+            return self.steps("module of amd")
         return self.steps("module of nvidia", "dmabuf switched off" if _dmabuf_disabled(job) else "", "geforce")
 
     def _report(self, job: Job, states: Mapping[str, Sequence[Hca]]) -> Finding | None:
@@ -122,11 +118,11 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
             + (" (all too far from the GPUs to use it)" if useless else ""),
             severity=Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
-            fix=self.steps("module of amd") if job.library == "RCCL" else self._module_steps(job),
+            fix=self._module_steps(job),
             cost=self._cost(job, view.get(hosts[0]), useless),
             evidence=[
                 *(hca.gdr_origin or hca.origin for hcas in off.values() for hca in hcas[:2]),
-                *_a_connection(job),
+                *[job.connections.origin(uses[0].first) for uses in without_gdr(job)[0].values()][:2],
             ],
             confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
         )
@@ -145,11 +141,11 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
                 coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
             )
 
-    def _uneven(self, job: Job, off: dict[str, WithoutGdr], seen: dict[str, int]) -> Finding | None:
+    def _uneven(self, job: Job, off: Uses, seen: dict[str, int]) -> Finding | None:
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
         if any(True for _ in logs.named_by(job, "distance", "gdr pair")):
             return None
-        without = [host for host, gdr in off.items() if gdr.entries == seen[host]]
+        without = [host for host, uses in off.items() if sum(use.entries for use in uses) == seen[host]]
         # A node that can read for a send can write for a receive.
         senders = {use.host for use in logs.net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {
             ""
@@ -158,15 +154,14 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
         others = [host for host in seen if host not in off]
         if not without or not others:
             return None
-        places = [job.connections.origin(off[host].first) for host in without]
         seen_there = (system_print.system for system_print in logs.prints(job) if system_print.host in without)
         return self.finding(
             self.where(without, ranks=logs.ranks_on(job, without)),
             "gdr on some nodes",
             f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
-            observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
+            observed=f"via {job.connections.label(off[without[0]][0].first)} on {hosts_word(without)}",
             cost=self._cost(job, next(seen_there, None), False),
-            evidence=places,
+            evidence=[job.connections.origin(off[host][0].first) for host in without],
             coverage=Coverage(len(without), len(seen), "nodes"),
         )
 
@@ -219,11 +214,6 @@ def _below_one_switch(system: NcclSystem) -> bool:
     return any(nic.parent in above for nic in system.of_kind("NIC"))
 
 
-def _a_connection(job: Job) -> list[Origin]:
-    off, _ = without_gdr(job)
-    return [job.connections.origin(gdr.first) for gdr in list(off.values())[:2]]
-
-
 class GdrTooFarInLog(JobCheck, id="GDR002"):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
@@ -271,16 +261,16 @@ class GdrTooFarInLog(JobCheck, id="GDR002"):
         )
         return self.any_of(job, [finding], coverage)
 
-    def _report(self, job: Job, host: str, off: WithoutGdr, notes: list[logs.Line], seen: int) -> Finding:
-        conns, named = job.connections, notes[0].details
+    def _report(self, job: Job, host: str, off: Sequence[logs.NetUse], notes: list[logs.Line], seen: int) -> Finding:
+        conns, named, entries = job.connections, notes[0].details, sum(use.entries for use in off)
         far = f"distance {named['distance']} where NCCL goes up to {named['limit']}"
         return self.finding(
             self.where((host,)),
             "too far by connections",
-            f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
-            observed=f"via {conns.label(off.first)}; {far}",
-            evidence=[conns.origin(off.first), *notes[:3]],
-            coverage=Coverage(off.entries, seen, "connections of the node"),
+            f"{host}: {plural(entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
+            observed=f"via {conns.label(off[0].first)}; {far}",
+            evidence=[conns.origin(off[0].first), *notes[:3]],
+            coverage=Coverage(entries, seen, "connections of the node"),
         )
 
 

@@ -102,9 +102,8 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
         if cause.severity is Severity.INFO and _ended_by_itself(judged):
             return self.clean(judged, "no trace of RDMA, and another error ended this node's processes", coverage)
         tcp = any(OFI_TCP in networks[host] for host in sockets)
-        numbers = [number for host in sockets for number, _ in logs.by_host(judged).get(host, [])]
         finding = self.finding(
-            self.where(sockets, ranks=logs.world_ranks(judged, numbers)),
+            self.where(sockets, ranks=logs.ranks_on(judged, sockets)),
             "sockets",
             cause.message,
             severity=cause.severity,
@@ -119,7 +118,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
             evidence=[
                 *_tcp_providers(judged)[:2],
                 *settings[:2],
-                *[port.state for ports in nics_up(judged, sockets).values() for port in ports[:1]][:2],
+                *(ports[0].state for ports in list(nics_up(judged, sockets).values())[:2] if ports),
                 *_socket_places(judged),
             ],
             confidence=cause.confidence,

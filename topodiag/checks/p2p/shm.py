@@ -159,7 +159,8 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
         no path table shows (`?`), `refused` by the driver, or `near` and on the detour all the same."""
         kind, word = group
         conns, shm, named = job.connections, kind == "SHM", hosts_word(list(hosts))
-        first, labels = _shown(job, hosts)
+        first = next(iter(hosts.values()))
+        labels = list(dict.fromkeys(label for world in first.worlds if (label := logs.gpu_word(job, world))))
         worlds = {world for host in hosts.values() for world in host.worlds}
         entries = sum(host.entries for host in hosts.values())
         evidence: list[Origin | None] = [conns.origin(first.first)]
@@ -193,12 +194,6 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             observed=f"{plural(entries, 'connection')} via {conns.label(first.first)}",
             evidence=evidence,
         )
-
-
-def _shown(job: Job, hosts: Mapping[str, ConnectionGroup]) -> tuple[ConnectionGroup, list[str]]:
-    """The connections of the first host, and the labels of their GPUs."""
-    first = next(iter(hosts.values()))
-    return first, list(dict.fromkeys(label for world in first.worlds if (label := logs.gpu_word(job, world))))
 
 
 def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], ConnectionGroup]:

@@ -44,7 +44,7 @@ def advice_by_words(text: str) -> str:
     return phrase.fix if phrase is not None else ""
 
 
-def why_lived_with(group: str, text: str) -> str:
-    """Why a line is harmless; "" where it is none of these."""
+def meaning(group: str, text: str) -> str:
+    """What a line says by its words; "" where it has none of these."""
     phrase = phrase_in(group, text)
     return phrase.says if phrase is not None else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.network.interfaces.unreached import TRIED_AGAIN
 from topodiag.checks.shared.job.text import MET
-from topodiag.checks.shared.phrases import why_lived_with
+from topodiag.checks.shared.phrases import meaning
 from topodiag.checks.troubles.node import unexplained
 from topodiag.lazy import regex
 from topodiag.model.finding import Outcome
@@ -60,10 +60,10 @@ def why_harmless(event: Event, job: Job) -> str:
     if event.level == "UNWIND":
         return _why_code(event, job)
     if event.kind == "note":
-        return why_lived_with("harmless_remark", event.text) or GOING_DOWN
+        return meaning("harmless_remark", event.text) or GOING_DOWN
     if event.level == "APP":
         return ""
-    return why_lived_with("harmless_to_a_job", event.text)
+    return meaning("harmless_to_a_job", event.text)
 
 
 def _why_code(event: Event, job: Job) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.checks.shared.devices import gpu_spec
-from topodiag.checks.shared.phrases import why_lived_with
+from topodiag.checks.shared.phrases import meaning
 from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.lazy import regex
 from topodiag.model.devices import Nic, NicRole
@@ -109,7 +109,7 @@ def _messages(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
         low = event.text.lower()
         if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or any(word in low for word in _TROUBLE)):
             over = "another module was loaded since" if reloaded and event.signature == _MISMATCH else ""
-            harmless = over or why_lived_with("harmless_to_a_node", event.text)
+            harmless = over or meaning("harmless_to_a_node", event.text)
             yield Trouble("kernel log", event.text.strip(), node.host, event.origin, harmless=harmless)
     for report in (*node.reports, *reported_by_tables(node)):
         if report.kind in _BY_OTHERS:

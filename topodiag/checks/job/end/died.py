@@ -12,8 +12,7 @@ from topodiag.checks.job.end import consequences
 from topodiag.checks.job.hang.lost_rank import gone, lost_rank_findings
 from topodiag.checks.shared.job.schedulers import in_words_of, scheduler_of
 from topodiag.checks.shared.job.text import ask_for, began_after, launched_on, place_of
-from topodiag.checks.shared.phrases import advice_by_words, phrase_in
-from topodiag.lazy import dataclass
+from topodiag.checks.shared.phrases import advice_by_words, meaning
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
@@ -47,20 +46,6 @@ MOST_SAID = 90
 
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """The process that ended first: how, its rank and host where they are known, and the later ends. `alike` are all
-    ranks that raised the same exception, `times` how often it stands in the text."""
-
-    event: Event
-    how: str
-    rank: int
-    host: str
-    later: int
-    alike: tuple[int, ...] = ()
-    times: int = 1
 
 
 class ProcessDied(JobCheck, id="JOB009"):
@@ -126,50 +111,44 @@ class ProcessDied(JobCheck, id="JOB009"):
         of_one_file = len({event.origin.source for event in own if event.origin is not None}) <= 1
         times = _times(events)
         first = _quoted(_root(min(own, key=lambda event: _order(event, of_one_file, times)), events), own)
-        rank, host = _place(judged, first, events)
-        for other in own:  # of the lines about one end, the first says that it came and another one where
-            if rank < 0 and not host and other.details["how"] == first.details["how"]:
-                rank, host = _place(judged, other, events)
-        same = [event for event in own if first.details["how"] == "exception" and _raised(event) == _raised(first)]
-        alike = tuple(ranks_in(same)) if rank >= 0 else ()
-        often = sum(event.count for event in same)
-        host = host or launched_on(judged, rank)
-        died = Died(first, first.details["how"], rank, host, len(events) - 1, alike, often)
-        return self.with_findings(judged, [self._died(judged, died)])
+        return self.with_findings(judged, [self._died(judged, first, own, events)])
 
-    def _died(self, judged: Job, observed: Died) -> Finding:
-        ending, event = _endings()[observed.how], observed.event
-        ranks = observed.alike or ((observed.rank,) if observed.rank >= 0 else ())
-        who = rank_word(ranks) if ranks else "the job" if observed.how in _OF_JOB else "a process"
-        hosts = hosts_with(judged, ranks) if len(ranks) > 1 else [observed.host] if observed.host else []
+    def _died(self, judged: Job, event: Event, own: Sequence[Event], events: Sequence[Event]) -> Finding:
+        """The end that came first, of those that nothing else brought about, and of all. Of ranks that raised the same
+        exception, all."""
+        how, later = event.details["how"], len(events) - 1
+        ending = _endings()[how]
+        rank, host = _first_place(judged, [event, *(other for other in own if other.details["how"] == how)], events)
+        same = [other for other in own if how == "exception" and _raised(other) == _raised(event)]
+        ranks = (ranks_in(same) or [rank]) if rank >= 0 else []
+        who = rank_word(ranks) if ranks else "the job" if how in _OF_JOB else "a process"
+        hosts = hosts_with(judged, ranks) if len(ranks) > 1 else [host] if host else []
         where = f" on {hosts_word(hosts)}" if hosts else ""
-        phrase = phrase_in("error", event.text) if observed.how in ("exception", "fatal") else None
-        cause = phrase.says if phrase is not None else ""
-        what = _what(event)
-        code = event.details.get("code", "")
-        named = f" ({what})" if what else f" (exit code {code})" if code else ""
+        cause = meaning("error", event.text) if how in ("exception", "fatal") else ""
         confidence = Confidence[ending.get("confidence", "high").upper()]
         is_sure = event.details.get("uncaught") or (cause and event.details.get("last"))
-        if observed.how == "exception" and not is_sure:
+        if how == "exception" and not is_sure:
             confidence = Confidence.MEDIUM
         return self.finding(
             self.where(hosts, ranks=ranks[:4096]),
             "died",
-            f"{who}{where} {cause or ending['says']}{named}{_behind(event)}",
-            severity=SEVERITIES.get(observed.how, Severity.ERROR),
-            fix=(in_words_of(scheduler_of(judged), _fix(judged, observed, ending["fix"])),),
-            cost="the job ends"
-            + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else ""),
+            f"{who}{where} {cause or ending['says']}{_what(event)}{_behind(event)}",
+            severity=SEVERITIES.get(how, Severity.ERROR),
+            fix=(in_words_of(scheduler_of(judged), _fix(judged, event, ranks, same, ending["fix"])),),
+            cost="the job ends" + (f"; {plural(later, 'later end')} follow from it" if later > 1 else ""),
             evidence=[event],
             confidence=confidence,
         )
 
 
 def _what(event: Event) -> str:
-    """What an end names: an exception with its message, a signal, a library, a port; "" where it names nothing."""
-    if port := event.details.get("taken_port"):
-        return f"port {port}"
-    return ": ".join(filter(None, (event.details.get("what"), quoted(event.details.get("message", ""), MOST_SAID))))
+    """What an end names, in brackets: an exception with its message, a signal, a library, a port, a code; "" where it
+    names nothing."""
+    named = event.details
+    port, code = named.get("taken_port"), named.get("code")
+    said = filter(None, (named.get("what"), quoted(named.get("message", ""), MOST_SAID)))
+    what = f"port {port}" if port else ": ".join(said) or (f"exit code {code}" if code else "")
+    return f" ({what})" if what else ""
 
 
 def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
@@ -228,23 +207,24 @@ def _raised(event: Event) -> tuple[str, ...]:
     return tuple("".join(filter(str.isalpha, event.details.get(name, ""))) for name in ("how", "what", "message"))
 
 
-def _fix(job: Job, died: Died, fix: str) -> str:
+def _fix(job: Job, event: Event, ranks: Sequence[int], same: Sequence[Event], fix: str) -> str:
     """What to do about an end: by the words of the exception, else what its traceback names, where no rank stands
-    beside the process."""
-    if "behind" in died.event.details:
+    beside the process. `same`: the lines on the same exception."""
+    if "behind" in event.details:
         return "see where these ranks wait, before the end: `py-spy dump --pid PID` of their processes"
-    if died.how not in ("exception", "fatal"):
+    if event.details["how"] not in ("exception", "fatal"):
         return fix
-    if by_words := advice_by_words(died.event.text):
+    if by_words := advice_by_words(event.text):
         return by_words
-    frame = "" if job.ranks else died.event.details.get("frame", "")
+    frame = "" if job.ranks else event.details.get("frame", "")
+    times = sum(other.count for other in same)
     if frame:
         return f"{fix}: {frame} raised it"
-    if len(died.alike) > 1:
-        return f"{fix}: {rank_word(died.alike)} raised it, so no single rank or node is the cause"
-    if died.times > 1:
-        return f"{fix}: it was raised {died.times} times"
-    return f"{fix}; the other ranks only report that this rank ended" if died.rank >= 0 else fix
+    if len(ranks) > 1:
+        return f"{fix}: {rank_word(ranks)} raised it, so no single rank or node is the cause"
+    if times > 1:
+        return f"{fix}: it was raised {times} times"
+    return f"{fix}; the other ranks only report that this rank ended" if ranks else fix
 
 
 def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
@@ -311,6 +291,15 @@ def _named(event: Event, events: Sequence[Event]) -> int:
     is_launcher = event.text.startswith("srun: ") and any("root" in other.details for other in events)
     label = "" if is_launcher else event.label
     return int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
+
+
+def _first_place(job: Job, alike: Sequence[Event], events: Sequence[Event]) -> tuple[int, str]:
+    """Rank and host of an end: of the lines about it, the first says that it came and another one where."""
+    for event in alike:
+        rank, host = _place(job, event, events)
+        if rank >= 0 or host:
+            return rank, host or launched_on(job, rank)
+    return -1, launched_on(job, -1)
 
 
 def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
