@@ -25,7 +25,7 @@ from topodiag.model.nccl_versions import minor_of, path_types
 from topodiag.model.nccl_view import Graph
 from topodiag.nccl.graph.attach import HostTree
 from topodiag.nccl.graph.domains import build_system
-from topodiag.nccl.graph.graph import CommShape, Fused
+from topodiag.nccl.graph.graph import CommShape, SearchGraph
 from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.tuning.choice import choose, predicted_us
@@ -49,9 +49,10 @@ class Compared:
     misses: list[str] = field(default_factory=list)
 
 
-def fused(graphs: list[Graph], minor: int, latency: float) -> Fused:
+def fused(graphs: list[Graph], minor: int, latency: float) -> SearchGraph:
     numbers = path_types(minor).numbers
-    return Fused(
+    return SearchGraph(
+        id=0,
         pattern=graphs[0].pattern,
         channels=min(graph.channels for graph in graphs),
         bw_intra=min(graph.bw_intra for graph in graphs),

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from topodiag.model.nccl_versions import NEWEST, OLDEST, path_types
-from topodiag.nccl.graph.graph import BALANCED_TREE, NVLS, RING, SPLIT_TREE, TREE, CommShape, Fused
+from topodiag.nccl.graph.graph import BALANCED_TREE, NVLS, RING, SPLIT_TREE, TREE, CommShape, SearchGraph
 
 
 def graph(
@@ -15,9 +15,12 @@ def graph(
     same: int = 1,
     types: tuple[str, str] = ("NVL", "PIX"),
     minor: int = 28,
-) -> Fused:
+) -> SearchGraph:
     intra, outer = (path_types(minor).numbers[kind] for kind in types)
-    return Fused(pattern, channels, bw, bw if inter is None else inter, intra, outer, 0, same)
+    return SearchGraph(
+        0, pattern, channels=channels, bw_intra=bw, bw_inter=bw if inter is None else inter, type_intra=intra,
+        type_inter=outer, same_channels=same,
+    )  # fmt: skip
 
 
 def h100(minor: int = 28, nodes: int = 1, *, vendor: int = 1, inter_type: str = "PIX") -> CommShape:
@@ -58,8 +61,9 @@ def one_gpu_nodes(minor: int, nodes: int) -> CommShape:
 
 
 @st.composite
-def graphs(draw: st.DrawFn, minor: int, pattern: int) -> Fused:
-    return Fused(
+def graphs(draw: st.DrawFn, minor: int, pattern: int) -> SearchGraph:
+    return SearchGraph(
+        id=0,
         pattern=pattern,
         channels=draw(st.integers(1, 32)),
         bw_intra=draw(st.floats(0.1, 100)),

@@ -17,12 +17,12 @@ from topodiag.model.nccl_versions import DEFAULT_VERSION, PathTypes, minor_of, p
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
-from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, System
+from topodiag.nccl.graph.graph import CommShape, RejectedError, SearchGraph, System
 from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.prediction import PredictedGraph, Prediction, VirtualNic
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.rccl.decide import predict_rccl
-from topodiag.nccl.search.searched import describe, rounded
+from topodiag.nccl.search.searched import describe, spelt
 from topodiag.nccl.settings import Settings, not_followed, read_settings
 from topodiag.nccl.topo.detect import tree_of
 from topodiag.nccl.topo.numbered import numbered
@@ -142,7 +142,7 @@ def _predicted(
     prediction = _decided(_inside(comm, version, nodes, first.system), comm, comm.shape, settings, asked)
     return replace(
         prediction,
-        graphs=tuple(rounded(describe(first.system, graph)) for graph in first.graphs),
+        graphs=tuple(describe(first.system, graph) for graph in first.graphs),
         terms=derive(comm, prediction.tuning, settings) if explain else (),
         virtual_nics=tuple(
             VirtualNic(net.label, net.name, round(net.bw, _DIGITS)) for net in first.system.nets if "+" in net.name
@@ -238,23 +238,16 @@ def _of_job(
     if _only_sockets(comm):
         return replace(_inside(comm, version, len(hosts), comm.nodes[0].domain.system), no_nic=True)
     types = path_types(minor)
-    shape = replace(comm.shape, graphs={graph.id: _fused(graph, types) for graph in agreed}) if agreed else comm.shape
+    shape = replace(comm.shape, graphs={graph.id: _of_log(graph, types) for graph in agreed}) if agreed else comm.shape
     worst = min((node.domain.system for node in comm.nodes), key=lambda system: system.total_bw)
-    graphs = tuple(rounded(_graph_of(number, graph, types)) for number, graph in sorted(shape.graphs.items()))
+    graphs = tuple(spelt(graph, types.names) for _, graph in sorted(shape.graphs.items()))
     return replace(_decided(_inside(comm, version, len(hosts), worst), comm, shape, first, asked), graphs=graphs)
 
 
-def _graph_of(number: int, graph: Fused, types: PathTypes) -> PredictedGraph:
-    near, far = types.names[graph.type_intra], types.names[graph.type_inter]
-    return PredictedGraph(
-        number, graph.pattern, graph.cross_nic, graph.channels, graph.bw_intra, graph.bw_inter, near, far,
-        graph.same_channels,
-    )  # fmt: skip
-
-
-def _fused(graph: PredictedGraph, types: PathTypes) -> Fused:
+def _of_log(graph: PredictedGraph, types: PathTypes) -> SearchGraph:
     """A graph of a log as ranks agree on it; a path type that this version does not have is the farthest."""
     near, far = (types.numbers.get(kind, types.dis) for kind in (graph.type_intra, graph.type_inter))
-    return Fused(
-        graph.pattern, graph.channels, graph.bw_intra, graph.bw_inter, near, far, graph.cross_nic, graph.same_channels
-    )
+    return SearchGraph(
+        graph.id, graph.pattern, cross_nic=graph.cross_nic, channels=graph.channels, bw_intra=graph.bw_intra,
+        bw_inter=graph.bw_inter, type_intra=near, type_inter=far, same_channels=graph.same_channels,
+    )  # fmt: skip

@@ -38,6 +38,9 @@ class Settings:
     ll128_c2c: bool = True
     pat_enable: int = 2
 
+    def __hash__(self) -> int:
+        return hash(frozenset(self.values.items()))
+
     @property
     def algo(self) -> str | None:
         return self.values.get("NCCL_ALGO")

@@ -13,8 +13,8 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.connect.fuse import NVLS_ID, RING_ID, TREE_ID, fuse
 from topodiag.nccl.graph.graph import RING, RejectedError, SearchGraph, System
+from topodiag.nccl.search import searched as searches
 from topodiag.nccl.search.search import search_graphs
-from topodiag.nccl.search.searched import forget
 from topodiag.nccl.settings import Settings, read_settings
 
 FOUR = ("11", "21", "31", "41")
@@ -112,7 +112,7 @@ def test_equal_hosts_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return search_graphs(system, given_, nvls=nvls, collnet=collnet)
 
     monkeypatch.setattr("topodiag.nccl.search.searched.search_graphs", counting)
-    forget()
+    searches._searched.cache_clear()
     made([switched()] * 6, whole(*range(6)))
     assert len(searched) == 1
     made([switched()] * 2, [(0, "11"), (0, "21"), (1, "31"), (1, "41")])

@@ -17,7 +17,7 @@ from topodiag.nccl import search
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.predict import predict_tree
-from topodiag.nccl.search.searched import _NAMES, _given, surely_searched
+from topodiag.nccl.search.searched import _NAMES, _asked, surely_searched
 from topodiag.nccl.settings import Settings, read_settings
 
 
@@ -68,11 +68,11 @@ def test_a_setting_that_a_search_asks_for_is_part_of_its_key() -> None:
         plain = Settings()
         value = getattr(plain, each.name)
         changed = Settings(**{each.name: other[type(value)](value)})
-        assert _given(plain) != _given(changed), each.name
+        assert _asked(plain) != _asked(changed), each.name
 
 
 def test_so_is_each_variable_that_it_asks_for_by_name() -> None:
     asked = set(re.findall(r"(?:settings\.values|\benv)\.get\(\"(\w+)\"", read_by_searches()))
     assert asked == set(_NAMES)
     for name in asked:
-        assert _given(Settings()) != _given(Settings(values={name: "1"}))
+        assert _asked(Settings()) != _asked(Settings(values={name: "1"}))

@@ -56,7 +56,7 @@ def test_a_guid_that_nccl_may_compare_with_something_else_is_left_alone(guid: st
 @pytest.mark.parametrize("guids", [("0xf1", "0xf1"), ("0xf1", "0xe1")])
 def test_nccl_decides_the_same(minor: int, guids: tuple[str, str]) -> None:
     version, tree = spell_version(minor), _node(*guids)
-    searched.forget()
+    searched._searched.cache_clear()
     with (
         patch("topodiag.nccl.predict.numbered", lambda trees: trees),
         patch.object(searched, "numbered", lambda trees: trees),
@@ -66,7 +66,7 @@ def test_nccl_decides_the_same(minor: int, guids: tuple[str, str]) -> None:
 
 
 def test_alike_nodes_are_searched_once() -> None:
-    searched.forget()
+    searched._searched.cache_clear()
     with patch.object(searched, "search_graphs", wraps=vars(searched)["search_graphs"]) as search:
         for number in range(5):
             predict_tree(_node(f"0xab{number}", f"0xac{number}"), nodes=3, sizes=(1 << 21,))

@@ -30,7 +30,7 @@ from topodiag.nccl.connect.channels import (
 from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
 from topodiag.nccl.connect.trees import TreePlace, connect_rings, connect_trees
 from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
-from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, SearchGraph
+from topodiag.nccl.graph.graph import CommShape, RejectedError, SearchGraph
 from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.prediction import Channels
 from topodiag.nccl.search.searched import Domain, HostRanks, searched_domains
@@ -296,7 +296,7 @@ class _Setup:
     def _sms(self) -> list[int]:
         return [gpu.sm for node in self.kinds for gpu in node.domain.system.gpus]
 
-    def _collnet(self, fused: Mapping[int, Fused]) -> bool:
+    def _collnet(self, fused: Mapping[int, SearchGraph]) -> bool:
         threshold = self.settings.number("NCCL_COLLNET_NODE_THRESHOLD")
         if COLLNET_ID not in fused or len(self.nodes) < (_COLLNET_NODES if threshold is None else threshold):
             return False
@@ -341,7 +341,7 @@ class _Setup:
         )
         return Channels(channels, counted, nvls, total, peer_channels)
 
-    def _shape(self, fused: Mapping[int, Fused], line: Channels, collnet: bool, heads: int) -> CommShape:
+    def _shape(self, fused: Mapping[int, SearchGraph], line: Channels, collnet: bool, heads: int) -> CommShape:
         own = self.nodes[0].domain.system.cpus[0]
         cpus = [cpu for node in self.kinds for cpu in node.domain.system.cpus[:1]]
         mixed = has(self.minor, Feature.MIXED_CPUS)

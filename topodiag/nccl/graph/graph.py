@@ -158,7 +158,7 @@ class System:
 BALANCED_TREE, SPLIT_TREE, TREE, RING, NVLS, COLLNET_DIRECT = Pattern
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class SearchGraph:
     """What a search found: per channel the ranks in order (`intra`) and the ids of the NETs in and out (`inter`).
 
@@ -192,21 +192,6 @@ _values = attrgetter(*(column.name for column in fields(SearchGraph)))
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
-    """A graph after all ranks have agreed: the least of channels and bandwidths, the greatest of types."""
-
-    pattern: int
-    channels: int
-    bw_intra: float
-    bw_inter: float
-    type_intra: int
-    type_inter: int
-    cross_nic: int
-    same_channels: int
-    latency_inter: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class CommShape:
     """What the tuning model needs of a communicator. `graphs` by SearchGraph.id; a graph that was not searched or
     found no channel (NVLS, CollNet off) is absent. `local_ranks` are the ranks of every node as NCCL counts nodes."""
@@ -219,7 +204,8 @@ class CommShape:
     cpu_arch: int
     cpu_vendor: int
     """Of the node's CPUs: xml reference section 3.2; 4 (MIXED, 2.24+) where ranks differ."""
-    graphs: Mapping[int, Fused]
+    graphs: Mapping[int, SearchGraph]
+    """As all ranks have agreed: the least of channels and bandwidths, the greatest of types."""
     channels: int
     """Runtime channels (`N coll channels`)."""
     nvls_channels: int

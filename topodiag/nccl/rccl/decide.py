@@ -25,7 +25,7 @@ from topodiag.nccl.prediction import Channels, PredictedGraph, Prediction
 from topodiag.nccl.rccl.match import Match, counts_as_rome, match
 from topodiag.nccl.rccl.models import orders_of
 from topodiag.nccl.search.search import Search, deep
-from topodiag.nccl.search.searched import describe, rounded
+from topodiag.nccl.search.searched import describe
 from topodiag.nccl.settings import Settings, read_settings
 
 VERSION = "2.21.5"
@@ -86,7 +86,7 @@ def _decided_by(by: Match | None) -> str:
 
 def _in_its_words(graph: PredictedGraph) -> PredictedGraph:
     near, far = (_XGMI.get(kind, kind) for kind in (graph.type_intra, graph.type_inter))
-    return replace(rounded(graph), type_intra=near, type_inter=far)
+    return replace(graph, type_intra=near, type_inter=far)
 
 
 def decided(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Decided:

@@ -6,10 +6,9 @@ each domain builds its system and searches in it. Results are kept for a bounded
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
@@ -47,26 +46,14 @@ class Domain:
     graphs: tuple[SearchGraph, ...]
 
 
-_ASKED = (
-    *("cross_nic", "nvb_disable", "pxn_disable", "pxn_c2c", "net_gdr_c2c", "net_gdr_read", "net_disable_intra"),
-    *("shm_disable", "p2p_level", "gdr_level", "collnet_enable"),
-)
 _NAMES = ("NCCL_NETDEVS_POLICY", "NCCL_TOPO_SCATTER_START_NET", *vnics.SETTINGS)
 
 
-_Given = tuple[tuple[tuple[str, Any], ...], tuple[tuple[str, str], ...]]
-"""Of settings what systems and searches ask for, and nothing else: jobs that differ in what NCCL decides later are
-searched once."""
-
-
-def _given(settings: Settings) -> _Given:
-    asked = tuple((name, getattr(settings, name)) for name in _ASKED)
-    return asked, tuple((name, settings.values[name]) for name in _NAMES if name in settings.values)
-
-
-def _settings(given: _Given) -> Settings:
-    asked, values = given
-    return Settings(values=dict(values), **dict(asked))
+def _asked(settings: Settings) -> Settings:
+    """What systems and searches ask for, and nothing else: jobs that differ in what NCCL decides later are searched
+    once."""
+    values = {name: settings.values[name] for name in _NAMES if name in settings.values}
+    return replace(settings, values=values, nvls_enable=True, ll128_c2c=True, pat_enable=2)
 
 
 def searched_domains(
@@ -78,7 +65,7 @@ def searched_domains(
     """
     trees = numbered([tree for tree, _ in hosts])
     alike = tuple((tree, ranks) for tree, (_, ranks) in zip(trees, hosts, strict=True))
-    return _searched(alike, count, minor=minor, others=others, given=_given(settings))
+    return _searched(alike, count, minor=minor, others=others, settings=_asked(settings))
 
 
 def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings) -> bool:
@@ -89,7 +76,7 @@ def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings
     build a system.
     """
     hosts = ((tree, ranks_by_number(tree)),)
-    systems = list(_systems(hosts, count, minor=minor, others=False, given=_given(settings)))
+    systems = list(_systems(hosts, count, minor=minor, others=False, settings=_asked(settings)))
     return bool(systems) and all(_has_every_way(system, settings) for _, system in systems)
 
 
@@ -109,11 +96,10 @@ def _has_every_way(system: System, settings: Settings) -> bool:
 
 @lru_cache(maxsize=_KEPT)
 def _searched(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, settings: Settings
 ) -> tuple[Domain, ...]:
-    settings = _settings(given)
     domains: list[Domain] = []
-    for local, system in _systems(hosts, count, minor=minor, others=others, given=given):
+    for local, system in _systems(hosts, count, minor=minor, others=others, settings=settings):
         collnet = settings.collnet_enable and any(net.coll for net in system.nets)
         nvls = bool(system.nvs) and min(gpu.sm for gpu in system.gpus) >= _NVLS_SM
         domains.append(Domain(local, system, search_graphs(system, settings, nvls=nvls, collnet=collnet)))
@@ -121,14 +107,14 @@ def _searched(
 
 
 def _systems(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, settings: Settings
 ) -> Iterator[tuple[tuple[int, ...], System]]:
     """Each domain's ranks and its system, in the order of their first ranks."""
     seen: set[int] = set()
     for rank in range(count):
         if rank in seen:
             continue
-        system = _built(hosts, count + int(others), minor=minor, given=given, me=rank)
+        system = _built(hosts, count + int(others), minor=minor, settings=settings, me=rank)
         local = tuple(sorted(gpu.rank for gpu in system.gpus))
         if rank not in local:
             continue  # The same bus id twice in a file: NCCL loses the second GPU.
@@ -138,22 +124,16 @@ def _systems(
 
 @lru_cache(maxsize=_KEPT)
 def _built(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], nranks: int, *, minor: int, given: _Given, me: int
+    hosts: tuple[tuple[Element, HostRanks | None], ...], nranks: int, *, minor: int, settings: Settings, me: int
 ) -> System:
     """Kept, as whether a file is refused and what is found on it are asked one after the other."""
     trees = [HostTree(tree, None if ranks is None else dict(ranks), index) for index, (tree, ranks) in enumerate(hosts)]
-    return build_system(trees, minor=minor, settings=_settings(given), nranks=nranks, me=me)
+    return build_system(trees, minor=minor, settings=settings, nranks=nranks, me=me)
 
 
 def first_system(tree: Element, count: int, *, minor: int, settings: Settings) -> System:
     """The system of rank 0 on one host alone, to be read only. Raises RejectedError where NCCL refuses to build it."""
-    return _built(((tree, ranks_by_number(tree)),), count, minor=minor, given=_given(settings), me=0)
-
-
-def forget() -> None:
-    """Drop what was kept."""
-    _searched.cache_clear()
-    _built.cache_clear()
+    return _built(((tree, ranks_by_number(tree)),), count, minor=minor, settings=_asked(settings), me=0)
 
 
 # --- a graph in the words of NCCL's own log and dump ------------------------------------------------------------------
@@ -169,20 +149,21 @@ def describe(system: System, graph: SearchGraph) -> PredictedGraph:
         ends = [f"NET/{net >> 56:x}-{net & (1 << 56) - 1:x}" for net in graph.inter[index]] if system.inter else []
         return (*ends[:1], *(labels[rank] for rank in ranks), *ends[1:])
 
+    return spelt(graph, names, tuple(channel(index) for index in range(graph.channels)))
+
+
+def spelt(graph: SearchGraph, names: Sequence[str], orders: tuple[tuple[str, ...], ...] = ()) -> PredictedGraph:
+    """A graph with the names of its path types, and without the digits that single precision adds: 2.4, not
+    2.4000000953674316."""
     return PredictedGraph(
         id=graph.id,
         pattern=graph.pattern,
         cross_nic=graph.cross_nic,
         channels=graph.channels,
-        bw_intra=graph.bw_intra,
-        bw_inter=graph.bw_inter,
+        bw_intra=round(graph.bw_intra, 4),
+        bw_inter=round(graph.bw_inter, 4),
         type_intra=names[graph.type_intra],
         type_inter=names[graph.type_inter],
         same_channels=graph.same_channels,
-        orders=tuple(channel(index) for index in range(graph.channels)),
+        orders=orders,
     )
-
-
-def rounded(graph: PredictedGraph) -> PredictedGraph:
-    """Without the digits that single precision adds: 2.4, not 2.4000000953674316."""
-    return replace(graph, bw_intra=round(graph.bw_intra, 4), bw_inter=round(graph.bw_inter, 4))

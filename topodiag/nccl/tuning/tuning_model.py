@@ -11,13 +11,13 @@ from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import GRAPH_OF, SHARDED, Algorithm, Collective, CpuArch, CpuVendor, Graph, Protocol
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
-from topodiag.nccl.graph.graph import CommShape, Fused
+from topodiag.nccl.graph.graph import CommShape, SearchGraph
 from topodiag.nccl.prediction import Term
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.words.units import in_gbs, in_us
 
-_NONE = Fused(0, 0, 0.0, 0.0, 0, 0, 0, 0)
+_NONE = SearchGraph(-1, 0, same_channels=0)
 """A graph that was not searched: zero channels of type LOC, as NCCL's memory has it."""
 
 
@@ -62,7 +62,7 @@ class Model:
         """Whether the communicator's version of NCCL has a feature."""
         return has(self.minor, feature)
 
-    def graph(self, algorithm: str) -> Fused:
+    def graph(self, algorithm: str) -> SearchGraph:
         """The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
         number = GRAPH_OF[algorithm]
         if number is Graph.COLLNET_DIRECT and not self.has(Feature.COLLNET_DIRECT_SEARCH):

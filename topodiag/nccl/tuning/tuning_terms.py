@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, Protocol
 from topodiag.model.nccl_features import Feature, has
-from topodiag.nccl.graph.graph import TREE, Fused
+from topodiag.nccl.graph.graph import TREE, SearchGraph
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps
 from topodiag.words.units import in_gbs, spell_us
@@ -86,7 +86,7 @@ def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
     return _to_algorithm_bandwidth(model, cell, bus, steps)
 
 
-def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+def _per_channel(model: Model, cell: Cell, graph: SearchGraph, steps: Steps) -> float:
     intra, inter = graph.bw_intra, graph.bw_inter
     if cell.algorithm in NVLS_FAMILY and model.has(Feature.NVLS_MODEL):
         return (_nvls_by_channels if model.has(Feature.NVLS_EFFICIENCY) else _nvls_by_graph)(model, cell, graph, steps)
@@ -104,7 +104,7 @@ def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
     return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 2 nodes")
 
 
-def _nvls_by_graph(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+def _nvls_by_graph(model: Model, cell: Cell, graph: SearchGraph, steps: Steps) -> float:
     intra, inter = graph.bw_intra, graph.bw_inter
     name = "bandwidth per channel"
     if cell.algorithm == Algorithm.NVLS_TREE:
@@ -117,7 +117,7 @@ def _nvls_by_graph(model: Model, cell: Cell, graph: Fused, steps: Steps) -> floa
     return steps.gbs(name, min(intra, inter), f"min(bwIntra {intra:g}, bwInter {inter:g})")
 
 
-def _nvls_by_channels(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+def _nvls_by_channels(model: Model, cell: Cell, graph: SearchGraph, steps: Steps) -> float:
     efficiency, channels = tc.NVLS_EFFICIENCY[model.gpu], graph.channels
     intra = graph.bw_intra * efficiency * (channels - 1) / channels
     formula = f"bwIntra {graph.bw_intra:g} x efficiency {efficiency} x {channels - 1}/{channels} channels"
@@ -134,7 +134,7 @@ def _nvls_by_channels(model: Model, cell: Cell, graph: Fused, steps: Steps) -> f
     return steps.gbs("bandwidth per channel", least, formula)
 
 
-def _ring(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
+def _ring(model: Model, cell: Cell, graph: SearchGraph, bus: float, steps: Steps) -> float:
     if cell.protocol == Protocol.LL:
         share = 0.5
         if not model.has(Feature.RING_LL_HALF):
@@ -150,7 +150,7 @@ def _ring(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> f
     return bus
 
 
-def _tree(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
+def _tree(model: Model, cell: Cell, graph: SearchGraph, bus: float, steps: Steps) -> float:
     limit = model.cap(model.constants.tree)
     formula = f"min(0.92 x busBw, {graph.channels} channels x {limit:g})"
     bus = steps.gbs("tree", min(bus * 0.92, graph.channels * limit), formula)
@@ -167,7 +167,7 @@ def _tree(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> f
     return bus
 
 
-def _collnet_direct(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
+def _collnet_direct(model: Model, cell: Cell, graph: SearchGraph, bus: float, steps: Steps) -> float:
     ppn = model.ppn
     if cell.collective not in SHARDED:
         per_nic = ppn / graph.channels
@@ -186,7 +186,7 @@ def _collnet_direct(model: Model, cell: Cell, graph: Fused, bus: float, steps: S
     return steps.gbs("all GPUs", ppn * graph.bw_intra * share, f"{ppn:g} GPUs x bwIntra x {share:.3g}")
 
 
-def _collnet_apart(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+def _collnet_apart(model: Model, cell: Cell, graph: SearchGraph, steps: Steps) -> float:
     """Both CollNets since MODEL_PER_ALGORITHM. AllReduce starts from what NCCL made of ReduceScatter before it
     (ncclTuningCollnetModelInit keeps `busBw` over its loop)."""
     if cell.protocol != Protocol.SIMPLE:
