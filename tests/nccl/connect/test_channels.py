@@ -17,22 +17,25 @@ from topodiag.nccl.connect.channels import (
     per_peer_of_rank,
     runtime_channels,
 )
-from topodiag.nccl.graph.graph import System
+from topodiag.nccl.graph.graph import RING, TREE, CommShape, SearchGraph, System
 from topodiag.nccl.settings import Settings, read_settings
+
+
+def shape(
+    local_ranks: tuple[int, ...], minor: int = 28, *, sm: int = 80, nranks: int | None = None, channels: int = 0,
+    graphs: dict[int, SearchGraph] | None = None, net_gbs: float = 0.0
+) -> CommShape:  # fmt: skip
+    count = sum(local_ranks) if nranks is None else nranks
+    return CommShape(minor, count, local_ranks, sm, sm, 1, 1, graphs or {}, channels, 0, True, min_net_gbs=net_gbs)
 
 
 def channels(searched: int, *, minor: int = 28, nodes: int = 1, sm: int = 80, bw: float = 20.0, nvls: int = 0,
              collnet: tuple[float, float] | None = None, **env: str) -> list[int]:  # fmt: skip
+    graphs = {0: SearchGraph(0, RING, channels=searched, bw_intra=bw)}
+    if collnet is not None:
+        graphs[2] = SearchGraph(2, TREE, bw_intra=collnet[0], bw_inter=collnet[1])
     numbers, steps = runtime_channels(
-        searched,
-        limits(read_settings(env, minor), minor),
-        minor=minor,
-        nodes=nodes,
-        nranks=8 * nodes,
-        min_sm=sm,
-        ring_bw_intra=bw,
-        collnet=collnet,
-        nvls=nvls,
+        shape((8,) * nodes, minor, sm=sm, graphs=graphs), limits(read_settings(env, minor), minor), nvls
     )
     assert steps[-1].count == len(numbers)
     return numbers
@@ -75,8 +78,8 @@ def nvls(
     minor: int, *, sm: int = 90, hosts: int = 1, ranks: tuple[int, ...] = (8,), bw: float = 0.0, **env: str
 ) -> int:
     given_ = read_settings(env, minor)
-    return nvls_channels(given_, limits(given_, minor), minor=minor, sm=sm, min_sm=sm, many_hosts=hosts > 1,
-                         local_ranks=ranks, net_bw=bw)  # fmt: skip
+    comm = shape(ranks, minor, sm=sm, net_gbs=bw)
+    return nvls_channels(comm, given_, limits(given_, minor), sm=sm, many_hosts=hosts > 1)
 
 
 @examples("cases")
@@ -103,7 +106,7 @@ PLAIN = host(cpu(0, pci("10", gpu("11"), gpu("12"))))
 def per_peer(system: System, nranks: int, runtime: int, nodes: int = 1, **env: str) -> tuple[int, int]:
     given_ = read_settings(env, system.minor)
     least = min(per_peer_of_rank(system, one, given_, nranks) for one in system.gpus) if system.minor >= 29 else 0
-    return p2p_channels(system, given_, nranks=nranks, channels=runtime, nodes=nodes, per_peer=least)
+    return p2p_channels(system, given_, shape((1,) * nodes, nranks=nranks, channels=runtime), least)
 
 
 @examples("cases")

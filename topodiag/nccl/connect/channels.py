@@ -6,13 +6,12 @@ Rules of src/graph/connect.cc (ncclTopoPostset), src/graph/paths.cc (ncclTopoCom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from topodiag.lazy import dataclass
+from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
-from topodiag.nccl.graph.graph import System, Vertex
+from topodiag.nccl.graph.graph import CommShape, System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_nets, nearest
 from topodiag.nccl.numbers import power_of_two, single
 from topodiag.nccl.settings import Settings
@@ -60,26 +59,16 @@ class ChannelStep:
     rule: str
 
 
-def runtime_channels(
-    searched: int,
-    bounds: Limits,
-    *,
-    minor: int,
-    nodes: int,
-    nranks: int,
-    min_sm: int,
-    ring_bw_intra: float,
-    collnet: tuple[float, float] | None = None,
-    nvls: int = 0,
-) -> tuple[list[int], list[ChannelStep]]:
-    """The channels, each as the number of the one among 2 * `searched` that it repeats, and the steps that led there.
+def runtime_channels(shape: CommShape, bounds: Limits, nvls: int = 0) -> tuple[list[int], list[ChannelStep]]:
+    """The channels, each as the number of the one among twice the ring's that it repeats, and the steps that led there.
 
-    `collnet` are the chain graph's bandwidths inside and between nodes where CollNet is on. With CHANNELS_UP_TO_NVLS
-    the channels are extended to the `nvls` channels, which the log then counts as collective channels.
+    With CHANNELS_UP_TO_NVLS the channels are extended to the `nvls` channels, which the log then counts as collective
+    channels.
     """
+    minor, ring, chain = shape.minor, shape.graphs[Graph.RING], shape.graphs.get(Graph.COLLNET_CHAIN)
     bound = MAX_CHANNELS[minor]
-    numbers = list(range(2 * searched))[:bound]
-    steps = [ChannelStep(len(numbers), f"two channels (one of each tree) for each of {searched} search channels")]
+    numbers = list(range(2 * ring.channels))[:bound]
+    steps = [ChannelStep(len(numbers), f"two channels (one of each tree) for each of {ring.channels} search channels")]
 
     def extend(end: int, rule: str) -> None:
         start = len(numbers)
@@ -89,13 +78,12 @@ def runtime_channels(
             numbers.append(numbers[channel - start])
         steps.append(ChannelStep(len(numbers), rule))
 
-    if collnet is not None and collnet[0] > collnet[1] and nranks > nodes:
-        extend(
-            min(bound, len(numbers) + len(numbers) // 2), "half as many again for CollNet's bandwidth inside the node"
-        )
+    if chain is not None and chain.bw_intra > chain.bw_inter and shape.nranks > shape.nodes:
+        more = min(bound, len(numbers) + len(numbers) // 2)
+        extend(more, "half as many again for CollNet's bandwidth inside the node")
     room = len(numbers) < _ENOUGH if has(minor, Feature.EXTRA_CHANNELS_BELOW_16) else 2 * len(numbers) <= bound
-    hopper = min_sm >= 90 if has(minor, Feature.EXTRA_CHANNELS_BLACKWELL) else min_sm == 90
-    if hopper and nodes > 1 and ring_bw_intra > _FAST_RING and room:
+    hopper = shape.min_sm >= 90 if has(minor, Feature.EXTRA_CHANNELS_BLACKWELL) else shape.min_sm == 90
+    if hopper and shape.nodes > 1 and ring.bw_intra > _FAST_RING and room:
         extend(2 * len(numbers), f"doubled: ring channels of more than {in_gbs(_FAST_RING)} between nodes")
     most = min(bounds.most, bounds.max_ctas)
     if most < len(numbers):
@@ -112,27 +100,15 @@ def nvls_possible(settings: Settings, gpus: int, minor: int) -> bool:
     return settings.nvls_enable and gpus >= (2 if has(minor, Feature.NVLS_OF_TWO_GPUS) else 3)
 
 
-def nvls_channels(
-    settings: Settings,
-    bounds: Limits,
-    *,
-    minor: int,
-    sm: int,
-    min_sm: int,
-    many_hosts: bool,
-    local_ranks: Sequence[int],
-    net_bw: float,
-) -> int:
-    """NVLS channels of a rank of compute capability `sm`. `many_hosts`: ranks outside the host or clique of rank 0.
-
-    `local_ranks` per node; `net_bw` the least GB/s of any rank's NETs (NVLS_CHANNELS_BY_NET).
-    """
+def nvls_channels(shape: CommShape, settings: Settings, bounds: Limits, *, sm: int, many_hosts: bool) -> int:
+    """NVLS channels of a rank of compute capability `sm`. `many_hosts`: ranks outside the host or clique of rank 0."""
+    minor = shape.minor
     if sm >= 100 and has(minor, Feature.BLACKWELL):
         by_net, fewer = has(minor, Feature.NVLS_CHANNELS_BY_NET), has(minor, Feature.NVLS_CHANNELS_ONE_NODE)
-        many = len(local_ranks) > 1 if by_net else many_hosts
+        many = shape.nodes > 1 if by_net else many_hosts
         count = _NVLS_BLACKWELL if many or not fewer else _NVLS_BLACKWELL_ONE_NODE
-        if by_net and min_sm >= 100 and many:
-            count = _blackwell_nvls_over_nodes(len(local_ranks), min(local_ranks), net_bw)
+        if by_net and shape.min_sm >= 100 and many:
+            count = _blackwell_nvls_over_nodes(shape.nodes, min(shape.local_ranks), shape.min_net_gbs)
     else:
         count = _NVLS_HOPPER
     asked = settings.number("NCCL_NVLS_NCHANNELS")
@@ -157,15 +133,14 @@ def least_net_bw(system: System, gpu: Vertex, settings: Settings) -> float:
     return min(gpu.paths["NET"][net].bw for net in _nets_in_turn(system, gpu, settings))
 
 
-def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: int, nodes: int,
-                 per_peer: int) -> tuple[int, int]:  # fmt: skip
+def p2p_channels(system: System, settings: Settings, shape: CommShape, per_peer: int) -> tuple[int, int]:
     """Channels of send/recv in all and per peer, powers of two. `per_peer` is what all ranks agreed on
     (see `per_peer_of_rank`); before PEER_CHANNELS_AGREED NCCL looks at the GPUs of the domain alone."""
-    minor = system.minor
+    minor, nranks = system.minor, shape.nranks
     bound = MAX_CHANNELS[minor]
     most = settings.number("NCCL_MAX_P2P_NCHANNELS")
     least = settings.number("NCCL_MIN_P2P_NCHANNELS") or 1
-    total = max(min(channels, bound if most is None else most), least, 1)
+    total = max(min(shape.channels, bound if most is None else most), least, 1)
     if not has(minor, Feature.PEER_CHANNELS_AGREED):
         counts = [
             count
@@ -176,7 +151,7 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
         total = min(power_of_two(total), bound)
         return total, min(channels_each, total) if has(minor, Feature.PEER_CHANNELS_WITHIN_ALL) else channels_each
     total, channels_each = min(power_of_two(total), bound), power_of_two(per_peer)
-    if nodes > 1 and settings.number(_PER_NET_PEER) is None:
+    if shape.nodes > 1 and settings.number(_PER_NET_PEER) is None:
         while channels_each * -(-nranks // _PEERS_PER_BATCH) > total and channels_each > 1:
             channels_each //= 2
         return total, channels_each

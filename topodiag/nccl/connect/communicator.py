@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
@@ -18,7 +19,6 @@ from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import DIRECT_RANKS
 from topodiag.nccl.connect.channels import (
     ChannelStep,
-    Limits,
     least_net_bw,
     limits,
     nvls_channels,
@@ -30,7 +30,7 @@ from topodiag.nccl.connect.channels import (
 from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
 from topodiag.nccl.connect.trees import TreePlace, connect_rings, connect_trees
 from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
-from topodiag.nccl.graph.graph import CommShape, RejectedError, SearchGraph
+from topodiag.nccl.graph.graph import CommShape, RejectedError, SearchGraph, System, Vertex
 from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.prediction import Channels
 from topodiag.nccl.search.searched import Domain, HostRanks, searched_domains
@@ -250,10 +250,6 @@ class _Setup:
     many_hosts: bool
 
     @property
-    def nranks(self) -> int:
-        return sum(len(node.ranks) for node in self.nodes)
-
-    @property
     def kinds(self) -> tuple[CommNode, ...]:
         """One node of each kind, that of rank 0 first."""
         comm_nodes: dict[int, CommNode] = {}
@@ -266,35 +262,25 @@ class _Setup:
         fused = fuse([node.graphs for node in kinds], self.minor)
         if not self._collnet(fused):
             fused = {number: graph for number, graph in fused.items() if number not in (COLLNET_ID, DIRECT_ID)}
-        ring, chain = fused[RING_ID], fused.get(COLLNET_ID)
         heads = min(len(node.orders(self.minor).heads) for node in kinds) if NVLS_ID in fused else 0
-        bounds = limits(self.settings, self.minor)
-        nvls = self._nvls(first, bounds)
+        shape, bounds = self._shape(fused, heads), limits(self.settings, self.minor)
+        sm = first.domain.system.gpus[0].sm
+        nvls = nvls_channels(shape, self.settings, bounds, sm=sm, many_hosts=self.many_hosts)
         late = has(self.minor, Feature.NVLS_OFF_TOO_LATE) and NVLS_ID in first.graphs
-        numbers, steps = runtime_channels(
-            ring.channels,
-            bounds,
-            minor=self.minor,
-            nodes=len(self.nodes),
-            nranks=self.nranks,
-            min_sm=min(self._sms()),
-            ring_bw_intra=ring.bw_intra,
-            collnet=(chain.bw_intra, chain.bw_inter) if chain is not None else None,
-            nvls=nvls if heads or late else 0,
-        )
-        channels = self._channels(len(numbers), nvls if heads else 0, chain is not None)
+        numbers, steps = runtime_channels(shape, bounds, nvls if heads or late else 0)
+        shape = replace(shape, channels=len(numbers), nvls_channels=nvls if heads else 0)
         return Communicator(
             minor=self.minor,
             nodes=self.nodes,
             node_of={rank: index for index, node in enumerate(self.nodes) for rank in node.ranks},
-            shape=self._shape(fused, channels, chain is not None, heads),
-            channels=channels,
+            shape=shape,
+            channels=self._channels(shape),
             repeats=tuple(numbers),
             steps=tuple(steps),
         )
 
-    def _sms(self) -> list[int]:
-        return [gpu.sm for node in self.kinds for gpu in node.domain.system.gpus]
+    def _gpus(self) -> list[tuple[System, Vertex]]:
+        return [(node.domain.system, gpu) for node in self.kinds for gpu in node.domain.system.gpus]
 
     def _collnet(self, fused: Mapping[int, SearchGraph]) -> bool:
         threshold = self.settings.number("NCCL_COLLNET_NODE_THRESHOLD")
@@ -302,63 +288,39 @@ class _Setup:
             return False
         return has(self.minor, Feature.COLLNET_ANY_RANKS) or max(len(node.ranks) for node in self.nodes) <= DIRECT_RANKS
 
-    def _nvls(self, node: CommNode, bounds: Limits) -> int:
-        by_net = has(self.minor, Feature.NVLS_CHANNELS_BY_NET)
-        return nvls_channels(
-            self.settings,
-            bounds,
-            minor=self.minor,
-            sm=node.domain.system.gpus[0].sm,
-            min_sm=min(self._sms()),
-            many_hosts=self.many_hosts,
-            local_ranks=[len(node.ranks) for node in self.nodes],
-            net_bw=self._least_net_bw() if by_net else 0.0,
-        )
-
-    def _least_net_bw(self) -> float:
-        systems = [kind.domain.system for kind in self.kinds]
-        return min((least_net_bw(system, gpu, self.settings) for system in systems for gpu in system.gpus), default=0.0)
-
-    def _channels(self, channels: int, nvls: int, collnet: bool) -> Channels:
+    def _channels(self, shape: CommShape) -> Channels:
         """What rank 0 prints."""
         per_peer = 0
         if has(self.minor, Feature.PEER_CHANNELS_AGREED):
-            per_peer = min(
-                per_peer_of_rank(node.domain.system, gpu, self.settings, self.nranks)
-                for node in self.kinds
-                for gpu in node.domain.system.gpus
-            )
+            per_peer = min(per_peer_of_rank(*gpu, self.settings, shape.nranks) for gpu in self._gpus())
         # Without CollNet in the line it is 0; later versions repeat the first number.
         always = has(self.minor, Feature.COLLNET_CHANNELS_ALWAYS)
-        counted = channels if always or (collnet and has(self.minor, Feature.COLLNET_CHANNELS_COUNTED)) else 0
-        total, peer_channels = p2p_channels(
-            self.nodes[0].domain.system,
-            self.settings,
-            nranks=self.nranks,
-            channels=channels,
-            nodes=len(self.nodes),
-            per_peer=per_peer,
-        )
-        return Channels(channels, counted, nvls, total, peer_channels)
+        counted = always or (shape.collnet and has(self.minor, Feature.COLLNET_CHANNELS_COUNTED))
+        total, peer_channels = p2p_channels(self.nodes[0].domain.system, self.settings, shape, per_peer)
+        return Channels(shape.channels, shape.channels if counted else 0, shape.nvls_channels, total, peer_channels)
 
-    def _shape(self, fused: Mapping[int, SearchGraph], line: Channels, collnet: bool, heads: int) -> CommShape:
+    def _shape(self, fused: Mapping[int, SearchGraph], heads: int) -> CommShape:
+        """Before its channels are counted."""
         own = self.nodes[0].domain.system.cpus[0]
         cpus = [cpu for node in self.kinds for cpu in node.domain.system.cpus[:1]]
         mixed = has(self.minor, Feature.MIXED_CPUS)
+        gpus = self._gpus()
+        sms = [gpu.sm for _, gpu in gpus]
+        by_net = has(self.minor, Feature.NVLS_CHANNELS_BY_NET)
         return CommShape(
             minor=self.minor,
-            nranks=self.nranks,
+            nranks=sum(len(node.ranks) for node in self.nodes),
             local_ranks=tuple(len(node.ranks) for node in self.nodes),
-            min_sm=min(self._sms()),
-            max_sm=max(self._sms()),
+            min_sm=min(sms),
+            max_sm=max(sms),
             cpu_arch=CpuArch.MIXED if mixed and len({cpu.arch for cpu in cpus}) > 1 else own.arch,
             cpu_vendor=CpuVendor.MIXED if mixed and len({cpu.vendor for cpu in cpus}) > 1 else own.vendor,
             graphs=fused,
-            channels=line.coll,
-            nvls_channels=line.nvls,
+            channels=0,
+            nvls_channels=0,
             nvs=bool(self.nodes[0].domain.system.nvs),
             max_tree_pattern=max(node.graphs[TREE_ID].pattern for node in self.kinds),
-            collnet=collnet,
+            collnet=COLLNET_ID in fused,
             nvls_heads=heads,
-            min_net_gbs=self._least_net_bw() if has(self.minor, Feature.NVLS_TREE_CORRECTED_ON_ARM) else 0.0,
+            min_net_gbs=min(least_net_bw(*gpu, self.settings) for gpu in gpus) if by_net else 0.0,
         )
