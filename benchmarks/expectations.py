@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from statistics import median
 
+from calibrating import Observation, fit
 from healthy_rows import CORPUS, MORE, Healthy, observations, rows
 
-from topodiag.expect.calibration import Observation, calibration, fit
+from topodiag.expect.calibration import calibration
 from topodiag.expect.verdict import Verdict, verdict_of
 
 WITHIN = 0.15

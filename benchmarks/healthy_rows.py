@@ -12,7 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from topodiag.expect.calibration import Calibration, Observation, generation_of
+from calibrating import Observation
+
+from topodiag.expect.calibration import Calibration, generation_of
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.stages import NEAR, net_speeds
 from topodiag.expect.wires import WIRES

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.calibrating import Observation, fit
 from tests.expect.measured_runs import run
 from tests.tables import examples
 from topodiag.app.case.topology import open_topology
 from topodiag.expect.as_built import as_built, narrow_links
-from topodiag.expect.calibration import Observation, calibration, fit
+from topodiag.expect.calibration import calibration
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.hypotheses import Evidence, explain
 from topodiag.expect.settings import nics_left

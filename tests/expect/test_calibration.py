@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.calibrating import Observation, fit
 from tests.tables import examples
-from topodiag.expect.calibration import Calibration, Observation, calibration, fit, generation_of
+from topodiag.expect.calibration import Calibration, calibration, generation_of
 
 
 def seen(ratio: float, system: str = "a", *, transport: str = "rdma-ring", generation: str = "hopper") -> Observation:

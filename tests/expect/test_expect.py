@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.expect.measured_runs import GIB, run
 from tests.tables import examples
 from topodiag.expect.calibration import Calibration, Factor
-from topodiag.expect.expect import expect, expected
+from topodiag.expect.expect import expected
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
 from topodiag.nccl.predict import predict_tree
@@ -54,7 +54,7 @@ def test_the_wires_and_channels_carry(
 def test_no_more_is_expected_than_the_wires_carry(
     *, collective: str, ranks: int, system: str, nodes: int, limit: float | None
 ) -> None:
-    expectation = expect(run(collective, ranks), system=system, nodes=nodes)
+    expectation = expected(run(collective, ranks), system=system, nodes=nodes).expectation
     assert expectation.low_gbs < expectation.busbw_gbs <= expectation.limit_gbs
     assert limit is None or expectation.limit_gbs == pytest.approx(limit)
 
@@ -94,7 +94,7 @@ def test_nics_whose_slots_are_slower_than_their_ports_are_calibrated_apart() -> 
 
 def test_an_instance_type_without_gpudirect_is_not_expected_to_have_it() -> None:
     for nodes, busbw in ((2, 10.0), (8, 7.0)):  # as its users reported (aws-ofi-nccl issue 19)
-        expectation = expect(run(ranks=8 * nodes, nccl="2.4.7"), system="p3dn.24xlarge", nodes=nodes)
+        expectation = expected(run(ranks=8 * nodes, nccl="2.4.7"), system="p3dn.24xlarge", nodes=nodes).expectation
         assert expectation.low_gbs < busbw < expectation.limit_gbs
         assert expectation.busbw_gbs < 10
 
@@ -106,7 +106,7 @@ def test_an_alltoall_with_one_rank_outside_is_a_flow_like_a_sendrecv() -> None:
 
 
 def test_racks_may_fall_far_below_what_only_ranks_algorithms() -> None:
-    expectation = expect(run(ranks=1440, nccl="2.28.9"), system="GB200 NVL72", nodes=360)
+    expectation = expected(run(ranks=1440, nccl="2.28.9"), system="GB200 NVL72", nodes=360).expectation
     assert expectation.low_gbs == pytest.approx(expectation.busbw_gbs / 2)
 
 
@@ -129,23 +129,23 @@ def test_the_factor_is_a_term_of_the_derivation_and_scales_every_size() -> None:
 
 
 def test_every_term_has_a_name_and_the_derivation_ends_in_a_bound() -> None:
-    expectation = expect(run(), system="DGX H100")
+    expectation = expected(run(), system="DGX H100").expectation
     names = [name for name, _, _ in expectation.terms]
     assert all(names)
     assert {"physical limit", "normal from", "NCCL runs"} <= set(names)
 
 
 def test_where_only_gpus_are_known_the_least_machine_that_fits_is_normal() -> None:
-    guessed = expect(run(gpu="NVIDIA H100 80GB HBM3", ranks=16, hosts=2))
-    expectation = expect(run(ranks=16), system="DGX H100", nodes=2)
+    guessed = expected(run(gpu="NVIDIA H100 80GB HBM3", ranks=16, hosts=2)).expectation
+    expectation = expected(run(ranks=16), system="DGX H100", nodes=2).expectation
     assert guessed.confidence is Confidence.LOW
     assert guessed.low_gbs < 0.5 * expectation.low_gbs
     assert guessed.busbw_gbs == pytest.approx(expectation.busbw_gbs)
 
 
 def test_an_unknown_version_is_the_middle_of_those_it_could_be() -> None:
-    known = [expect(run(nccl=version), system="DGX H100") for version in ("2.22", "2.28", "2.30")]
-    unknown = expect(run(nccl=""), system="DGX H100")
+    known = [expected(run(nccl=version), system="DGX H100").expectation for version in ("2.22", "2.28", "2.30")]
+    unknown = expected(run(nccl=""), system="DGX H100").expectation
     assert unknown.busbw_gbs == sorted(expectation.busbw_gbs for expectation in known if expectation is not None)[1]
 
 
@@ -189,7 +189,7 @@ def test_no_run_raises(measured: BenchRun, system: str | None, nodes: int | None
 
 @pytest.mark.parametrize("version", ["2.28.9", "2.30.7"])
 def test_without_a_version_line_the_expectation_of_a_healthy_run_stays(version: str) -> None:
-    expectation = expect(run("sendrecv", 16, 1.0, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl=version))
+    expectation = expected(run("sendrecv", 16, 1.0, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl=version)).expectation
     healthy = run("sendrecv", 16, expectation.busbw_gbs, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl="")
-    estimate = expect(healthy)
+    estimate = expected(healthy).expectation
     assert estimate.busbw_gbs == pytest.approx(expectation.busbw_gbs, rel=0.1)

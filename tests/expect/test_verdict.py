@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.expect.measured_runs import GIB, run
 from tests.tables import examples
-from topodiag.expect.expect import expect
+from topodiag.expect.expect import expected
 from topodiag.expect.verdict import is_severe, verdict_of
 from topodiag.model.bench import BenchRow, BenchRun, Expectation, Timing
 from topodiag.model.finding import Confidence
@@ -59,27 +59,27 @@ def test_without_rows_ranks_or_a_machine_nothing_is_said() -> None:
 
 def test_a_two_fold_shortfall_on_a_guessed_machine_is_low_or_another_machine() -> None:
     half = run(gpu="NVIDIA H100 80GB HBM3", ranks=16, hosts=2, busbw=476 * 0.53)
-    verdict = verdict_of(half, expect(half))
+    verdict = verdict_of(half, expected(half).expectation)
     assert verdict.word == "unknown"
     assert "low, or another machine" in verdict.why
     # The bar that is told is the one that is used.
-    expected = expect(half)
-    bar, low = (gbs * expected.busbw[8 * GIB] / expected.busbw_gbs for gbs in (expected.normal_gbs, expected.low_gbs))
-    assert verdict_of(run(busbw=470), expected).why.endswith(f"normal from {spell_gbs(bar)} (the machine is a guess)")
-    assert verdict_of(run(busbw=40), expected).why.endswith(f"low below {spell_gbs(low)} (the machine is a guess)")
-    assert [word(run(busbw=bar + by), expected) for by in (-1, 1)] == ["unknown", "normal"]
+    model = expected(half).expectation
+    bar, low = (gbs * model.busbw[8 * GIB] / model.busbw_gbs for gbs in (model.normal_gbs, model.low_gbs))
+    assert verdict_of(run(busbw=470), model).why.endswith(f"normal from {spell_gbs(bar)} (the machine is a guess)")
+    assert verdict_of(run(busbw=40), model).why.endswith(f"low below {spell_gbs(low)} (the machine is a guess)")
+    assert [word(run(busbw=bar + by), model) for by in (-1, 1)] == ["unknown", "normal"]
 
 
 def test_the_machines_that_fit_gpu_names_are_told_apart() -> None:
     slow = run(gpu="NVIDIA A100-SXM4-40GB", ranks=16, hosts=2, busbw=20)
-    expectation = expect(slow)
+    expectation = expected(slow).expectation
     assert expectation.low_gbs < 20 < expectation.own_low_gbs
     assert word(slow, expectation) == "unknown"
-    assert word(slow, expect(slow, nics=(8, 200.0))) == "low"
+    assert word(slow, expected(slow, nics=(8, 200.0)).expectation) == "low"
 
 
 def test_one_nic_of_eight_missing_is_low_on_a_known_machine_and_no_alarm_on_a_guessed_one() -> None:
     sick = run(ranks=32, busbw=384 * 7 / 8)
-    assert word(sick, expect(sick, system="DGX H100", nodes=4)) == "low"
+    assert word(sick, expected(sick, system="DGX H100", nodes=4).expectation) == "low"
     guessed = run(ranks=32, busbw=384 * 7 / 8, gpu="NVIDIA H100 80GB HBM3", hosts=4)
-    assert word(guessed, expect(guessed)) == "normal"
+    assert word(guessed, expected(guessed).expectation) == "normal"

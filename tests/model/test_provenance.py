@@ -2,11 +2,11 @@
 
 from tests.tables import examples
 from topodiag.model.links import fabric_bandwidth, fabric_problems
-from topodiag.model.provenance import Counter, Fact, Origin, known, unknown
+from topodiag.model.provenance import Counter, Fact, Origin, known
 
 
 def test_unknown_is_a_value_with_a_reason() -> None:
-    fact: Fact[int] = unknown("needs root")
+    fact = Fact[int](why="needs root")
     assert not fact.known
     assert fact.why == "needs root"
     assert fact.get(0) == 0

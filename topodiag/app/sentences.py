@@ -11,9 +11,4 @@ def entries(name: str) -> tuple[Signature, ...]:
     return tuple(entry for entry in catalogue() if name in (entry.id, entry.says))
 
 
-def names() -> tuple[str, ...]:
-    """All events and all ids of entries, sorted."""
-    return tuple(sorted({name for entry in catalogue() for name in (entry.id, entry.says)}))
-
-
-__all__ = ["LineMatch", "Refused", "Signature", "entries", "names", "verdicts"]
+__all__ = ["LineMatch", "Refused", "Signature", "entries", "verdicts"]

@@ -50,12 +50,6 @@ DOUBT = 0.35
 or the spread of healthy networks, is less than this; half the NICs or half their rate is more."""
 
 
-def expect(run: BenchRun, machine: Node | None = None, **given: Unpack[GivenSetup]) -> Expectation | None:
-    """The expectation of a run, or None where the run does not say enough (expected() tells why). `machine` is the node
-    that it ran on (all nodes alike)."""
-    return expected(run, machine, **given).expectation
-
-
 def expected(
     run: BenchRun, machine: Node | None = None, *, fitted: Calibration | None = None, **given: Unpack[GivenSetup]
 ) -> Expected:

@@ -1,6 +1,7 @@
 """Xid and SXid errors of the kernel log: the catalogue `xid.toml`, and what the text of a line adds to its number.
 
-Judges no node: a number that is not in the catalogue answers None.
+Judges no node: a number that is not in the catalogue answers None. Source: NVIDIA, Analyzing Xid Errors with the Xid
+Catalog (docs.nvidia.com/deploy/xid-errors).
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from msgspec import convert
+
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
-
-SOURCE = "NVIDIA, Analyzing Xid Errors with the Xid Catalog (docs.nvidia.com/deploy/xid-errors)"
 
 _RECOVERY = regex(r"recovery action changed from [^()]{0,20}\(([^()]{1,40})\) to [^()]{0,20}\(([^()]{1,40})\)", re.I)
 _NVLINK = regex(
@@ -69,9 +70,7 @@ class NvlinkError:
 def _xids() -> dict[int, Xid]:
     actions = own_data("hardware/xid")["action"]
     return {
-        code: Xid(
-            code, row["name"], row["family"], row["severity"], row["side"], row["means"], tuple(actions[row["action"]])
-        )
+        code: convert({**row, "code": code, "actions": actions[row["action"]]}, Xid)
         for row in own_data("hardware/xid")["xid"]
         for code in row["codes"]
     }
@@ -84,11 +83,6 @@ def _sxids() -> dict[int, Sxid]:
         for row in own_data("hardware/xid")["sxid"]
         for code in row["codes"]
     }
-
-
-def xids() -> tuple[Xid, ...]:
-    """All numbers of the catalogue, in order."""
-    return tuple(one for _, one in sorted(_xids().items()))
 
 
 def xid(code: int) -> Xid | None:

@@ -51,10 +51,6 @@ def known(value: T, origin: Origin | None = None) -> Fact[T]:
     return Fact(value, origin)
 
 
-def unknown(why: str, origin: Origin | None = None) -> Fact[T]:
-    return Fact(None, origin, why)
-
-
 NOT_SEEN = "not in the evidence"
 
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from topodiag.model.nccl_enums import CpuArch
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice
 from topodiag.nccl.settings import Settings, read_settings
-from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor, changes, choose, predicted_us, sweep
+from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor, choose, predicted_us, sweep
 from topodiag.nccl.tuning.tuning import explain_entry, tuning_table
 from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
 from topodiag.nccl.tuning.tuning_model import Cell
@@ -97,19 +96,6 @@ def test_large_operations_reach_the_bandwidth_of_the_ring() -> None:
 
 def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
     assert [busbw_factor(collective, 8) for collective in COLLECTIVES] == [1, 1, 7 / 8, 7 / 8, 14 / 8]
-
-
-def test_the_byte_where_the_choice_changes_is_found() -> None:
-    shape = h100(28, 2)
-    table = tuning_table(shape, NOTHING_SET)
-    choices = changes(shape, table, NOTHING_SET, "AllReduce", SIZES)
-    assert choices[0].bytes == SIZES[0]
-    for before, after in pairwise(choices):
-        below = choose(shape, table, NOTHING_SET, "AllReduce", after.bytes - 1)
-        assert (below.algorithm, below.protocol) == (before.algorithm, before.protocol)
-        assert (after.algorithm, after.protocol) != (before.algorithm, before.protocol)
-    kinds = {(choice.algorithm, choice.protocol) for choice in swept(shape, "AllReduce")}
-    assert kinds <= {(choice.algorithm, choice.protocol) for choice in choices}
 
 
 def test_a_sweep_keeps_the_order_of_its_sizes_and_leaves_out_none_that_can_run() -> None:

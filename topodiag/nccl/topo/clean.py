@@ -77,16 +77,6 @@ def one_host(tree: Element, host: str | None = None) -> EditedTree:
     return EditedTree(part, (f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts",))
 
 
-def clean(tree: Element, minor: int, host: str | None = None) -> EditedTree:
-    """The tree of one node fit for NCCL 2.`minor`. `host` is a host_hash; None takes the first.
-
-    Raises UnfitError when it stays beyond the limits of that version, or has no GPU.
-    """
-    cleaned = bare(tree, minor, host)
-    fits = fitted(cleaned.tree, minor)
-    return EditedTree(fits.tree, (*cleaned.done, *fits.done))
-
-
 def bare(tree: Element, minor: int, host: str | None = None) -> EditedTree:
     """The tree of one node without what belongs to one run; a further step may still bring it within the limits: the
     flat tree of a guest has all devices below one processor. Raises UnfitError without a GPU."""

@@ -20,9 +20,6 @@ from topodiag.nccl.topo.changes import bus_of, edited, nvlinks_of, pruned, with_
 
 T = TypeVar("T")
 
-SWITCH = "switch"
-"""All NVSwitches as one target: to NCCL they are one vertex."""
-
 LEAST_SIBLINGS = 2
 """Healthy siblings that must agree before another one is made like them."""
 

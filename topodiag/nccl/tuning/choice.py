@@ -8,8 +8,7 @@ modelled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
 
 from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, CpuArch, Graph, Protocol
 from topodiag.model.nccl_features import Feature, has
@@ -119,43 +118,6 @@ def sweep(
     cells = _timed(shape, table, settings, collective)
     choices = (_fastest(shape, cells, collective, nbytes) for nbytes in sizes if 0 < nbytes <= MOST_BYTES)
     return tuple(choice for choice in choices if choice is not None)
-
-
-def changes(
-    shape: CommShape, table: TuningTable, settings: Settings, collective: str, sizes: Iterable[int]
-) -> tuple[Choice, ...]:
-    """The choice for the least size, and the first one of every other algorithm or protocol above it: between two
-    neighbouring sizes that differ, the exact byte is searched. `sizes` in any order."""
-    cells = _timed(shape, table, settings, collective)
-    choices = [
-        choice
-        for nbytes in sorted({nbytes for nbytes in sizes if 0 < nbytes <= MOST_BYTES})
-        if (choice := _fastest(shape, cells, collective, nbytes)) is not None
-    ]
-    turns = choices[:1]
-    for below, above in pairwise(choices):
-        turns.extend(_between(shape, cells, below, above))
-    return tuple(turns)
-
-
-def _between(shape: CommShape, cells: list[_Timed], below: Choice, above: Choice) -> Iterator[Choice]:
-    """Where the choice turns from `below`'s to `above`'s, by halving: one byte apart at the end. A third choice in
-    between splits the search in two."""
-    stack = [(below, above)]
-    while stack:
-        low, high = stack.pop()
-        if _kind(low) == _kind(high):
-            continue
-        if high.bytes - low.bytes <= 1:
-            yield high
-            continue
-        middle = _fastest(shape, cells, low.collective, (low.bytes + high.bytes) // 2)
-        if middle is not None:
-            stack += [(middle, high), (low, middle)]
-
-
-def _kind(choice: Choice) -> tuple[str, str]:
-    return choice.algorithm, choice.protocol
 
 
 def _timed(shape: CommShape, table: TuningTable, settings: Settings, collective: str) -> list[_Timed]:
