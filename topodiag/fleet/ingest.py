@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -23,22 +23,21 @@ from topodiag.evidence.intake.log_plan import (
 from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.input.streams import Reading, TextPiece, pieces, text_of
-from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty, without_files
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
-from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, give_back, in_memory, load, on_disk
+from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, give_back, load, on_disk, without_files
 from topodiag.fleet.cores import cpus
 from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.fleet.work import (
     GONE,
-    Digest,
     Measure,
     Part,
     Read,
     Task,
     Tree,
-    extract_pieces,
+    extracted,
     parts_of,
+    read_stream,
     told_by_applications,
 )
 from topodiag.lazy import dataclass
@@ -47,6 +46,8 @@ from topodiag.model.finding import Input
 from topodiag.model.result import UnreadLine
 from topodiag.words.units import first_of, plural
 
+STDIN_FILE = 0
+"""Standard input is the first of all files: its text is there before the others are looked at."""
 LITTLE_BYTES = 16 << 20
 """Less text than this is read in process: starting workers takes longer."""
 MOST_CHUNK = 1 << 30
@@ -81,15 +82,13 @@ class _Stdin:
 
     stream: BinaryIO
     coding: tuple[str, ...]
-    reading: Reading = field(default_factory=Reading)
-    digest: Digest = field(default_factory=Digest)
     head: bytes = b""
 
-    def pieces(self, chunk: int) -> Iterator[TextPiece]:
-        for piece in pieces(text_of(self.stream, self.coding, self.reading), chunk):
-            self.head = self.head or piece.data[:HEAD_BYTES]
-            self.digest.add(piece.data)
-            yield piece
+    def reads(self, chunk: int) -> Iterator[Part | Read]:
+        for read in read_stream(STDIN_FILE, self.stream, self.coding, chunk):
+            if isinstance(read, Read):
+                self.head = self.head or read.piece.data[:HEAD_BYTES]
+            yield read
 
 
 def ingest(
@@ -134,7 +133,7 @@ def ingest(
     whole = _merged(facts)
     copies = _copies(files)
     if copies:
-        whole = _without(whole, frozenset(copies))
+        whole = without_files(whole, frozenset(copies), _store([whole]))
     notes = [*plan.notes, *_judge(plan, source, measures)]
     damaged = [f"{files[number].path}: {note}" for number, measure in measures.items() for note in _notes(measure)]
     return Ingested(
@@ -179,19 +178,16 @@ def _read(
             tree.add(part)
         return _normal(tree, cpus())
     count = workers or cpus()
-    streamed = source.pieces(chunk) if source is not None else iter(())
+    streamed = source.reads(chunk) if source is not None else iter(())
     early = list(_first(streamed, LITTLE_BYTES if count > 1 else 0))  # a short stream is not worth a pool
     much = _can_be_shared(tasks) and (workers is not None or plan.size >= LITTLE_BYTES)
-    if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
+    if count > 1 and (much or sum(map(_bytes_of, early)) >= LITTLE_BYTES):
         from topodiag.fleet.pool import run_pool  # noqa: PLC0415 - processes, of which a short log needs none
 
         text = chain(early, streamed) if source is not None else None
         tree = run_pool(tasks, count, chunk, on_bytes, text, ahead=ahead)
     else:
         _read_here(tree, tasks, chain(early, streamed), chunk, on_bytes)
-    if source is not None:
-        reading = source.reading
-        tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
     return _normal(tree, min(count, cpus()))
 
 
@@ -200,7 +196,7 @@ def _can_be_shared(tasks: Sequence[Task]) -> bool:
 
 
 def _read_here(
-    tree: Tree, tasks: Iterable[Task], streamed: Iterable[TextPiece], chunk: int, on_bytes: Callable[[int], None]
+    tree: Tree, tasks: Iterable[Task], streamed: Iterable[Part | Read], chunk: int, on_bytes: Callable[[int], None]
 ) -> None:
     """Reading by this process alone: the files, then what comes on standard input."""
     read = 0
@@ -213,9 +209,9 @@ def _read_here(
     for task in tasks:
         for part in parts_of(task, chunk, took):
             tree.add(part)
-    for piece in streamed:
-        tree.add(extract_pieces([Read(0, piece)]))
-        took(len(piece.data))
+    for part in extracted(streamed, chunk):
+        tree.add(part)
+        took(sum(measure.size for measure in part.measures))
 
 
 def _refuse_unopened(part: Part, plan: Plan) -> None:
@@ -238,17 +234,10 @@ def _merged(several: list[Facts]) -> Facts:
     if len(several) == 1:
         return several[0]
     store = _store(several)
-    if store is None:
-        return merge_facts(several, consume=True)
-    waiting = [on_disk(several.pop(0)) for _ in range(len(several))]
-    give_back()
-    return replace(merge_facts(waiting, store.keep, consume=True), maps=store.maps)
-
-
-def _without(facts: Facts, dropped: frozenset[int]) -> Facts:
-    store = _store([facts])
-    kept = without_files(facts, dropped, store.keep if store is not None else in_memory)
-    return replace(kept, maps=store.maps) if store is not None else kept
+    if store is not None:
+        several = [on_disk(several.pop(0)) for _ in range(len(several))]
+        give_back()
+    return merge_facts(several, store)
 
 
 def _store(several: Sequence[Facts]) -> Store | None:
@@ -257,10 +246,14 @@ def _store(several: Sequence[Facts]) -> Store | None:
     return Store() if much else None
 
 
-def _first(streamed: Iterator[TextPiece], size: int) -> Iterator[TextPiece]:
-    while size > 0 and (piece := next(streamed, None)) is not None:
-        size -= len(piece.data)
-        yield piece
+def _first(streamed: Iterator[Part | Read], size: int) -> Iterator[Part | Read]:
+    while size > 0 and (read := next(streamed, None)) is not None:
+        size -= _bytes_of(read)
+        yield read
+
+
+def _bytes_of(read: Part | Read) -> int:
+    return len(read.piece.data) if isinstance(read, Read) else 0
 
 
 def _open_stdin(intake: Intake) -> _Stdin:
@@ -375,7 +368,7 @@ def _measured(facts: Facts, first: int, count: int) -> dict[int, Measure]:
     measures = {number: Measure(number) for number in range(first, first + count)}
     for row in facts["shards"].rows():
         if row["file"] in measures:
-            more = Measure(row["file"], 0, row["size"], row["lines"], row["records"], row["understood"])
+            more = Measure(row["file"], row["size"], row["lines"], row["records"], row["understood"])
             measures[row["file"]] += more
     for measure in told_by_applications(facts):
         if measure.file in measures:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from topodiag.evidence.nccl_log.input.streams import TextPiece
 from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.fleet.work import Part, Read, Task, Tree, extract_pieces, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
@@ -25,9 +24,6 @@ _FINE = 4
 _LEAST_BYTES = 1 << 20
 """A span that is not cut."""
 _POLL_S = 0.2
-STDIN_FILE = 0
-"""Standard input is the first of all files: its text is there before the others are looked at."""
-
 _PIPE_BYTES = 1 << 16
 """Facts above this are handed over in a file: a pipe holds so much, and who reads it is busy with other things."""
 
@@ -42,11 +38,11 @@ def run_pool(
     workers: int,
     chunk: int,
     on_bytes: Callable[[int], None],
-    pieces: Iterable[TextPiece] | None = None,
+    streamed: Iterable[Part | Read] | None = None,
     *,
     ahead: ReadAhead[Any] | None = None,
 ) -> Tree:
-    """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
+    """Parts of all tasks, and of what is read of standard input as it comes. `on_bytes` gets all raw bytes read so far.
 
     This process is one of the workers: it reads while the others start, and whenever they have enough to do. It unpacks
     archives for all to read, unless there is one for each worker: then each takes one after the other, and this process
@@ -56,7 +52,7 @@ def run_pool(
     archives = sum(map(_is_archive, tasks))
     reads = archives < workers
     finer = list(_finer(tasks, workers))
-    streams = pieces is not None or (reads and archives)
+    streams = streamed is not None or (reads and archives)
     others = (workers if streams else min(workers, max(len(finer), 2))) - reads
     counter = way_to_start().Value("Q", 0)
     tree = Tree(spill=True)
@@ -69,7 +65,7 @@ def run_pool(
 
     with _room() as folder, pool_of(others, _begin, (counter, folder)) as pool:
         given = _unpacked(finer, chunk, on_raw) if reads else iter(finer)
-        for job in chain(given, (Read(STDIN_FILE, piece) for piece in pieces or ())):
+        for job in chain(given, streamed or ()):
             if isinstance(job, Part):
                 tree.add(job)
                 continue

@@ -40,19 +40,16 @@ _ASK = 4
 """How many times it is not tried again after it was not worth it."""
 
 
-_COUNTS = ("raw", "size", "lines", "records", "understood", "app")
+_COUNTS = ("size", "lines", "records", "understood", "app")
 """What of measures is added up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What was seen of one file, or of a part of it. Sizes in bytes: `raw` as it lies, `size` unpacked.
-
-    `sha256` of the unpacked text, "" where it was not taken. `app` counts lines of applications that are evidence too.
-    """
+    """What was seen of one file, or of a part of it. `size` is that of the unpacked text, bytes, `sha256` its sum, ""
+    where it was not taken. `app` counts lines of applications that are evidence too."""
 
     file: int
-    raw: int = 0
     size: int = 0
     lines: int = 0
     records: int = 0
@@ -81,16 +78,19 @@ class Part:
 
 
 class Read(NamedTuple):
-    """A piece of a file, and its bytes as they lie where they are not counted otherwise."""
+    """A piece of a file."""
 
     file: int
     piece: TextPiece
-    raw: int = 0
 
 
 def merge(parts: Sequence[Part]) -> Part:
     """Several parts as one, compacted. May be applied anywhere in a tree."""
-    tree = Tree(group=len(parts) + 1)
+    return _joined(Tree(group=len(parts) + 1), parts)
+
+
+def _joined(tree: Tree, parts: Iterable[Part]) -> Part:
+    """All parts, by a tree that is empty before and after."""
     for part in parts:
         tree.add(part)
     return tree.result() or Part(empty())
@@ -171,38 +171,36 @@ def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> 
         return parts[0]
     facts = [part.facts for part in parts]
     parts.clear()
-    if store is None:
-        return Part(merge_facts(facts, consume=True, threads=threads), normal=True)
-    merged = merge_facts(facts, store.keep, consume=True, threads=threads)
-    return Part(replace(merged, maps=store.maps), normal=True)
+    return Part(merge_facts(facts, store, threads=threads), normal=True)
 
 
 def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Part:
     """Read and extract the spans of one task, as one part that may be sent. A file that has gone costs that file."""
-    tree = Tree(spill=True)
-    for part in parts_of(task, chunk, on_raw):
-        tree.add(part)
-    result = (tree.result() or Part(empty())).resolved()
+    result = _joined(Tree(spill=True), parts_of(task, chunk, on_raw)).resolved()
     return replace(result, facts=replace(result.facts, maps=()))  # a map belongs to its process
 
 
 def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part]:
-    """The same for a tree of this process, a part for about `chunk` bytes: to begin and end one takes as long as some
-    500 KB of records."""
+    """The same for a tree of this process, a part for about `chunk` bytes."""
+    return extracted((read for span in task for read in reads_of(span, min(chunk, PIECE_BYTES), on_raw)), chunk)
+
+
+def extracted(reads: Iterable[Part | Read], chunk: int) -> Iterator[Part]:
+    """The parts of what was read, one for about `chunk` bytes: to begin and end one takes as long as some 500 KB of
+    records."""
     reuse()
     beside: list[Part] = []
 
     def texts() -> Iterator[Read]:
-        for span in task:
-            for read in reads_of(span, min(chunk, PIECE_BYTES), on_raw):
-                if isinstance(read, Read):
-                    yield read
-                else:
-                    beside.append(read)
+        for read in reads:
+            if isinstance(read, Read):
+                yield read
+            else:
+                beside.append(read)
 
-    reads = texts()
-    for first in reads:
-        yield extract_pieces(_some(first, reads, chunk))
+    pieces_read = texts()
+    for first in pieces_read:
+        yield extract_pieces(_some(first, pieces_read, chunk))
     yield from beside
 
 
@@ -221,7 +219,7 @@ def reads_of(span: Span, size: int, on_raw: Callable[[int], None] | None = None)
         stream = open(span.path, "rb")  # noqa: SIM115 - closed below, the error is told apart from those of reading
     except OSError as error:
         note = f"{GONE}: {error.strerror or error}"
-        yield Part(empty(), (Measure(span.file, span.end - span.start, notes=(note,)),))
+        yield Part(empty(), (Measure(span.file, notes=(note,)),))
         return
     with stream:
         if span.coding:
@@ -238,7 +236,7 @@ def reads_of(span: Span, size: int, on_raw: Callable[[int], None] | None = None)
         for piece in pieces(text_of(stream, (), reading), size, base, span.end):
             if on_raw is not None:
                 on_raw(len(piece.data))
-            yield Read(span.file, piece, len(piece.data))
+            yield Read(span.file, piece)
         yield Part(empty(), (Measure(span.file, sha256=digest, notes=tuple(reading.notes)),))
 
 
@@ -274,7 +272,7 @@ def read_stream(
     for piece in pieces(text_of(stream, coding, reading), size):
         sums.add(piece.data)
         yield Read(file, piece)
-    yield Part(empty(), (Measure(file, raw=reading.raw, sha256=sums.hex, notes=tuple(reading.notes)),))
+    yield Part(empty(), (Measure(file, sha256=sums.hex, notes=tuple(reading.notes)),))
 
 
 class Digest:
@@ -297,18 +295,18 @@ class Digest:
 def extract_pieces(reads: Iterable[Read]) -> Part:
     """Facts of several pieces, in the order of their files and places, and a measure of each. They are brought to their
     normal form with those of other parts: to do so before as well costs as much again."""
-    taken: list[tuple[int, bool]] = []
+    cut: list[bool] = []
 
     def texts() -> Iterator[tuple[bytes, int, int]]:
-        for read in reads:
-            taken.append((read.raw, read.piece.cut))
-            yield read.piece.data, read.file, read.piece.base
+        for file, piece in reads:
+            cut.append(piece.cut)
+            yield piece.data, file, piece.base
 
     facts = extract_several(texts())
     # A line that was cut is one line, whatever number of pieces the extractor saw.
-    shards = facts["shards"].changed(lines=facts["shards"]["lines"] - np.array([cut for _, cut in taken]))
+    shards = facts["shards"].changed(lines=facts["shards"]["lines"] - np.array(cut))
     counts = zip(*(shards.values(name) for name in ("file", "size", "lines", "records", "understood")), strict=True)
-    measures = [Measure(file, raw, *counted) for (raw, _), (file, *counted) in zip(taken, counts, strict=True)]
+    measures = [Measure(*counted) for counted in counts]
     return Part(replace(facts, tables={**facts.tables, "shards": shards}), (*measures, *told_by_applications(facts)))
 
 

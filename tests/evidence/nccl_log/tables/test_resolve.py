@@ -116,22 +116,22 @@ def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int
         parts = [saved.on_disk(merge_facts([part])) for part in shards(cuts)]
         assert all(part.maps for part in parts)
         store = saved.Store()
-        merged = merge_facts(parts, store.keep)
+        merged = merge_facts(parts, store)
         assert store.maps
         assert same_facts(merged, WHOLE)
-        Facts(merged.tables, store.maps).rest()
+        merged.rest()
         assert same_facts(merged, WHOLE)
 
 
-def test_merging_can_let_go_of_its_parts() -> None:
+def test_merging_lets_go_of_its_parts() -> None:
     parts = shards(ENDS[::50])
-    assert same_facts(merge_facts(parts, consume=True), WHOLE)
+    assert same_facts(merge_facts(parts), WHOLE)
     assert not parts
 
 
 def test_merging_is_resolving_what_was_put_together() -> None:
     parts = shards(ENDS[::40])
-    assert same_facts(merge_facts(parts), resolve(concat(parts)))
+    assert same_facts(merge_facts([*parts]), resolve(concat(parts)))
     assert same_facts(merge_facts([]), facts.empty())
 
 

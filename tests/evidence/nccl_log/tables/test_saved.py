@@ -31,10 +31,18 @@ from topodiag.evidence.nccl_log.tables.facts import (
     firsts,
     group,
     sorted_order,
-    without_files,
 )
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
-from topodiag.evidence.nccl_log.tables.saved import Columns, Store, give_back, in_memory, load, narrowest, on_disk, save
+from topodiag.evidence.nccl_log.tables.saved import (
+    Columns,
+    Store,
+    give_back,
+    load,
+    narrowest,
+    on_disk,
+    save,
+    without_files,
+)
 from topodiag.model.errors import InputError, TopodiagError
 
 FILES = (SourceFile("node-a.log", 7, "ab", "cut short"), SourceFile("node-b.log"))
@@ -100,7 +108,7 @@ def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
     with patched((saved, "MOST_BYTES", 0), (saved, "SMALL_TABLE", 0)):
         again, _ = load(path)
         store = Store()
-        both = merge_facts([again, more], store.keep)
+        both = merge_facts([again, more], store)
     assert store.maps
     assert same_facts(both, merge_facts([WHOLE, more]))
 
@@ -127,7 +135,7 @@ def test_facts_of_nothing_are_saved_and_loaded(folder: Path) -> None:
 def test_leaving_a_file_out_is_the_same_in_pieces_and_on_disk(rows: int, disk: bool) -> None:
     with patched((facts, "BATCH_ROWS", rows), (saved, "SMALL_TABLE", 0)):
         store = Store()
-        left = without_files(WHOLE, frozenset([0]), store.keep if disk else in_memory)
+        left = without_files(WHOLE, frozenset([0]), store if disk else None)
     assert bool(store.maps) == disk
     assert same_facts(left, merge_facts([extracted(1)]))
 

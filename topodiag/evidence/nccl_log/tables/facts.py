@@ -24,8 +24,7 @@ Columns of 64-bit words hashed, ordered and grouped: how equal rows find each ot
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -274,27 +273,6 @@ def used(codes: Column, words: Sequence[str]) -> tuple[Column, Sequence[str]]:
 
 def empty() -> Facts:
     return Facts({name: table(name) for name in SCHEMAS})
-
-
-Keep = Callable[[str, int, Iterator[Table]], Table]
-"""Where the parts of a table go, which share their words, and the table that they make: of which name, of how many rows
-at most."""
-
-
-def without_files(facts: Facts, dropped: frozenset[int], keep: Keep) -> Facts:
-    """The facts without those of some files; threads are renumbered, files are not. `maps` stay those of before."""
-    held, shards = (~np.isin(facts[name]["file"], list(dropped)) for name in ("threads", "shards"))
-    number = np.cumsum(held, dtype=np.int32) - 1
-
-    def of_threads(name: str) -> Iterator[Table]:
-        for batch in facts[name].batches(BATCH_ROWS):
-            own = batch.part(held[batch["thread"]])
-            yield own.changed(thread=number[own["thread"]])
-            facts.rest()
-
-    kept = {"threads": facts["threads"].part(held), "shards": facts["shards"].part(shards)}
-    kept |= {name: keep(name, len(facts[name]), of_threads(name)) for name in THREAD_TABLES}
-    return replace(facts, tables={name: kept[name] for name in SCHEMAS})
 
 
 @dataclass(frozen=True, slots=True)

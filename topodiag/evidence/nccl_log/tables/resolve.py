@@ -24,9 +24,9 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.tables import facts as fact_tables
 from topodiag.evidence.nccl_log.tables import resolve_rows
-from topodiag.evidence.nccl_log.tables.facts import ROOM, ROW_TABLES, SCHEMAS, Column, Facts, Keep, Marks, Table, used
+from topodiag.evidence.nccl_log.tables.facts import ROOM, ROW_TABLES, SCHEMAS, Column, Facts, Marks, Table, used
 from topodiag.evidence.nccl_log.tables.resolve_rows import Columns, Ints, sorted_words
-from topodiag.evidence.nccl_log.tables.saved import in_memory
+from topodiag.evidence.nccl_log.tables.saved import Store, in_memory
 from topodiag.lazy import dataclass
 from topodiag.model.connections import unique_rows
 
@@ -46,14 +46,13 @@ def resolve(facts: Facts) -> Facts:
     return merge_facts([facts])
 
 
-def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1) -> Facts:
-    """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
-    emptied, so that each table is let go as soon as it was merged. `threads`: how many work on it."""
+def merge_facts(parts: list[Facts], store: Store | None = None, *, threads: int = 1) -> Facts:
+    """The normal form of several facts together. `parts` is emptied, so that each table is let go as soon as it was
+    merged. What is large goes to `store`. `threads`: how many work on it."""
     held: list[dict[str, Table]] = [dict(part.tables) for part in parts]
     maps = Facts({}, tuple(mapped for part in parts for mapped in part.maps))
-    if consume and isinstance(parts, list):
-        parts.clear()
-    keep = keep or in_memory
+    parts.clear()
+    store = store or in_memory()
     merged: dict[str, Table] = {}
     renumber, merged["threads"], file_of, process_of = _threads([facts.pop("threads") for facts in held])
     shards = _Shards([facts.pop("shards") for facts in held], file_of)
@@ -76,12 +75,12 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
                 yield partial(_range, rows, known, low, high)
 
     for name, batches in groupby(_in_turn(jobs(), threads), itemgetter(0)):
-        merged[name] = keep(name, most[name], (batch for _, batch in batches))
+        merged[name] = store.keep(name, most[name], (batch for _, batch in batches))
     for name in ROW_TABLES:
         if name not in merged:
-            merged[name] = keep(name, 0, iter(()))
+            merged[name] = store.keep(name, 0, iter(()))
     merged["contexts"] = _table("contexts", resolve_rows.last_contexts(context), {})
-    return Facts({name: merged[name] for name in SCHEMAS})
+    return Facts({name: merged[name] for name in SCHEMAS}, store.maps)
 
 
 def _few_events(tables: list[Table], renumber: Sequence[Ints], file_of: Ints) -> list[Table]:

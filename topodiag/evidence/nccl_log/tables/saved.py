@@ -135,9 +135,9 @@ class Store:
         return Table(taken, words)
 
 
-def in_memory(name: str, most: int, parts: Iterator[Table]) -> Table:
-    """The parts as one table, which no file holds."""
-    return Store(sys.maxsize).keep(name, most, parts)
+def in_memory() -> Store:
+    """Takes tables which no file holds."""
+    return Store(sys.maxsize)
 
 
 def on_disk(facts: Facts) -> Facts:
@@ -147,6 +147,23 @@ def on_disk(facts: Facts) -> Facts:
     store = Store()
     tables = {name: store.keep(name, len(rows), rows.batches(BATCH_ROWS)) for name, rows in facts.tables.items()}
     return Facts(tables, store.maps)
+
+
+def without_files(facts: Facts, dropped: frozenset[int], store: Store | None = None) -> Facts:
+    """The facts without those of some files; threads are renumbered, files are not. What is large goes to `store`."""
+    store = store or in_memory()
+    held, shards = (~np.isin(facts[name]["file"], list(dropped)) for name in ("threads", "shards"))
+    number = np.cumsum(held, dtype=np.int32) - 1
+
+    def of_threads(name: str) -> Iterator[Table]:
+        for batch in facts[name].batches(BATCH_ROWS):
+            own = batch.part(held[batch["thread"]])
+            yield own.changed(thread=number[own["thread"]])
+            facts.rest()
+
+    kept = {"threads": facts["threads"].part(held), "shards": facts["shards"].part(shards)}
+    kept |= {name: store.keep(name, len(facts[name]), of_threads(name)) for name in fact_tables.THREAD_TABLES}
+    return Facts({name: kept[name] for name in SCHEMAS}, store.maps)
 
 
 def narrowest(low: int, high: int) -> np.dtype[Any]:
@@ -232,9 +249,10 @@ def load(path: str, shown: str = "") -> tuple[Facts, tuple[SourceFile, ...]]:
                 raise ValueError("a table has other columns")
             words = {column: [str(word) for word in head["words"][column]] for column in fact_tables.WORDED[table]}
             limits |= {column: len(own) for column, own in words.items()}
-            keep = in_memory if store is None or table not in fact_tables.ROW_TABLES else store.keep
+            of_table = store if store is not None and table in fact_tables.ROW_TABLES else in_memory()
             parts = _parts(unpacked, table, range(0, head["rows"], note["batch"]))
-            tables[table] = keep(table, head["rows"], _checked(name, (Table(part, words) for part in parts), limits))
+            checked = _checked(name, (Table(part, words) for part in parts), limits)
+            tables[table] = of_table.keep(table, head["rows"], checked)
         if unpacked.read(1):
             raise ValueError("there is more than the tables")
     if store is None:
