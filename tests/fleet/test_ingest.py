@@ -10,6 +10,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,10 @@ from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, empty
 from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet import dask_engine, pool, work
 from topodiag.fleet import ingest as ingest_module
-from topodiag.fleet.dask_engine import reduce_on, run_dask
+from topodiag.fleet.dask_engine import map_dask
 from topodiag.fleet.ingest import Ingested, ingest
 from topodiag.fleet.nodes import read_fleet
-from topodiag.fleet.work import Tree, merge
+from topodiag.fleet.work import Tree
 from topodiag.model.errors import InputError, TopodiagError
 
 NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
@@ -69,10 +70,13 @@ def test_any_order_and_any_grouping_give_the_same_facts(
     files = sorted(str(path) for path in job.iterdir())
     assert same(ingest([files[number] for number in order], workers=1, chunk=700), expected)
     parts = [ingest_part(files, number) for number in order]
-    whole = merge(parts)
+    tree = Tree()
+    for part in parts:
+        tree.add(part)
     for number in sorted(once_more):
-        whole = merge([whole, work.Part(empty(), (work.Measure(number),))])
-    assert same_facts(resolve.resolve(whole.facts), expected.facts)
+        tree.add(tree.result())
+        tree.add(work.Part(empty(), (work.Measure(number),)))
+    assert same_facts(resolve.resolve(tree.result().facts), expected.facts)
 
 
 def test_a_pool_gives_the_same_facts(job: Path, expected: Ingested) -> None:
@@ -94,10 +98,7 @@ def test_a_cluster_gives_the_same_facts_and_the_same_fleet(
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        monkeypatch.setattr(
-            "topodiag.fleet.dask_engine.run_dask",
-            lambda tasks, where, workers, chunk, on_bytes: reduce_on(client, tasks, chunk, on_bytes),
-        )
+        monkeypatch.setattr(dask_engine, "_client", lambda *_: nullcontext(client))
         seen: list[int] = []
         got = ingest([str(job)], dask="local", chunk=300, on_progress=lambda done, total: seen.append(done))
         nodes = [str(NODES / name) for name in ("rtx4090-pair", "t4-box", "no-gpu")]
@@ -112,13 +113,13 @@ def test_without_a_scheduler_the_way_out_is_named(monkeypatch: pytest.MonkeyPatc
     pytest.importorskip("distributed")
     monkeypatch.setattr(dask_engine, "_CONNECT_S", 1)
     with pytest.raises(TopodiagError, match="no dask scheduler answers at tcp"):
-        run_dask([], "tcp://127.0.0.1:9", 1, 1000, lambda _: None)
+        list(map_dask(str, [], "tcp://127.0.0.1:9", 1))
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(TopodiagError, match="pip install dask-jobqueue"):
-        run_dask([], "slurm", 1, 1000, lambda _: None)
+        list(map_dask(str, [], "slurm", 1))
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(TopodiagError, match=r"pip install 'topodiag\[fleet\]'"):
-        run_dask([], "local", 1, 1000, lambda _: None)
+        list(map_dask(str, [], "local", 1))
 
 
 def test_workers_that_are_killed_while_they_start_are_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +128,7 @@ def test_workers_that_are_killed_while_they_start_are_said_in_one_line(monkeypat
 
     monkeypatch.setattr("distributed.LocalCluster", fails)
     with pytest.raises(TopodiagError, match="did not start: Nanny failed to start") as error:
-        run_dask([], "local", 1, 1000, lambda _: None)
+        list(map_dask(str, [], "local", 1))
     assert "--workers N asks for fewer" in error.value.hint
 
 

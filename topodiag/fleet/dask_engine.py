@@ -1,64 +1,20 @@
-"""A dask cluster: tasks carry paths, workers read the files themselves, facts are reduced as a tree on the workers."""
+"""A dask cluster: tasks carry paths, and workers read the files themselves."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.fleet.cores import cpus
-from topodiag.fleet.work import Part, merge, run_task
 from topodiag.model.errors import TopodiagError
 
-_T = TypeVar("_T")
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
 LOCAL, SLURM = "local", "slurm"
 _CONNECT_S = 10
 _ANY_PORT = ":0"
 """For dask's own pages, which nobody is told of: at its usual port another cluster may be, which dask warns of."""
-_GROUP = 8
-"""Parts that one task of the tree merges: they come to it over the network."""
-
-
-def run_dask(
-    tasks: Iterable[tuple[Span, ...]], where: str, workers: int | None, chunk: int, on_bytes: Callable[[int], None]
-) -> Part | None:
-    """All tasks on `local`, `slurm`, or the scheduler at this address. Raises TopodiagError with the way out."""
-    with _client(where, workers) as client:
-        return reduce_on(client, tasks, chunk, on_bytes)
-
-
-def reduce_on(
-    client: Any, tasks: Iterable[tuple[Span, ...]], chunk: int, on_bytes: Callable[[int], None]
-) -> Part | None:
-    """The tree: parts of tasks, merged _GROUP at a time, until one is left."""
-    listed = list(tasks)
-    if not listed:
-        return None
-    level = [client.submit(run_task, task, chunk, pure=False) for task in listed]
-    size_of = {
-        future.key: sum(span.end - span.start for span in task) for future, task in zip(level, listed, strict=True)
-    }
-    leaves = list(level)
-    while len(level) > 1:
-        level = [
-            client.submit(merge, level[first : first + _GROUP], pure=False) for first in range(0, len(level), _GROUP)
-        ]
-    progress: Iterable[Any] = _library().as_completed(leaves)
-    del leaves  # a leaf is forgotten by the cluster when it was merged
-    read = 0
-    for future in progress:
-        if future.status != "finished":
-            _explain(future)
-        read += size_of[future.key]
-        on_bytes(read)
-    try:
-        result: Part = level[0].result()
-    except TopodiagError:
-        raise
-    except Exception as error:  # noqa: BLE001 - dask has no base class for its errors
-        raise TopodiagError(f"the cluster could not finish: {error}", hint="look at the logs of its workers") from None
-    return result
 
 
 def _explain(future: Any) -> None:
@@ -132,8 +88,8 @@ def _slurm(workers: int | None) -> Any:
 
 
 def map_dask(
-    work: Callable[[list[str]], _T], tasks: Sequence[list[str]], where: str, workers: int | None
-) -> Iterator[_T]:
+    work: Callable[[_Task], _Result], tasks: Sequence[_Task], where: str, workers: int | None
+) -> Iterator[_Result]:
     """What `work` makes of each task, in their order, on `local`, `slurm`, or the scheduler at this address. Raises
     TopodiagError with the way out."""
     with _client(where, workers) as client:
@@ -144,4 +100,13 @@ def map_dask(
             distributed.wait([future])
             if future.status != "finished":
                 _explain(future)
-            yield future.result()
+            yield _result(future)
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except TopodiagError:
+        raise
+    except Exception as error:  # noqa: BLE001 - dask has no base class for its errors
+        raise TopodiagError(f"the cluster could not finish: {error}", hint="look at the logs of its workers") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -38,6 +39,7 @@ from topodiag.fleet.work import (
     extracted,
     parts_of,
     read_stream,
+    run_task,
     told_by_applications,
 )
 from topodiag.lazy import dataclass
@@ -166,16 +168,18 @@ def _read(
             on_progress(min(read, total) if total else read, total)
 
     tasks = [tuple(replace(span, file=span.file + shift) for span in task) for task in make_tasks(plan, chunk)]
-    tree = Tree(spill=True)
+    tree = Tree()
     if dask is not None:
         if source is not None:
             raise InputError("-", "standard input cannot be read by a cluster", hint="save it to a file first")
-        from topodiag.fleet.dask_engine import run_dask  # noqa: PLC0415 - where a cluster is asked for
+        from topodiag.fleet.dask_engine import map_dask  # noqa: PLC0415 - where a cluster is asked for
 
-        part = run_dask(tasks, dask, workers, chunk, on_bytes)
-        if part is not None:
+        read = 0
+        for task, part in zip(tasks, map_dask(partial(run_task, chunk=chunk), tasks, dask, workers), strict=True):
             _refuse_unopened(part, plan)
             tree.add(part)
+            read += sum(span.end - span.start for span in task)
+            on_bytes(read)
         return _normal(tree, cpus())
     count = workers or cpus()
     streamed = source.reads(chunk) if source is not None else iter(())

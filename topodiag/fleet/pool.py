@@ -55,7 +55,7 @@ def run_pool(
     streams = streamed is not None or (reads and archives)
     others = (workers if streams else min(workers, max(len(finer), 2))) - reads
     counter = way_to_start().Value("Q", 0)
-    tree = Tree(spill=True)
+    tree = Tree()
     waiting: set[Future[Part | str]] = set()
 
     def on_raw(raw: int) -> None:

@@ -84,28 +84,14 @@ class Read(NamedTuple):
     piece: TextPiece
 
 
-def merge(parts: Sequence[Part]) -> Part:
-    """Several parts as one, compacted. May be applied anywhere in a tree."""
-    return _joined(Tree(group=len(parts) + 1), parts)
-
-
-def _joined(tree: Tree, parts: Iterable[Part]) -> Part:
-    """All parts, by a tree that is empty before and after."""
-    for part in parts:
-        tree.add(part)
-    return tree.result() or Part(empty())
-
-
 @dataclass(slots=True)
 class Tree:
     """A reduction in memory that grows with what is different in the facts, not with how many parts are added.
 
-    Parts are merged `group` at a time, or when they hold YOUNG_BYTES. What stays large after that, or would, is left
-    alone until the end, and goes to disk where there is more of it than MOST_BYTES and `spill` says so.
+    Parts are merged GROUP at a time, or when they hold YOUNG_BYTES. What stays large after that, or would, is left
+    alone until the end, and goes to disk where there is more of it than MOST_BYTES.
     """
 
-    group: int = GROUP
-    spill: bool = False
     measures: dict[int, Measure] = field(default_factory=dict)
     young: list[Part] = field(default_factory=list)
     old: list[Part] = field(default_factory=list)
@@ -122,11 +108,11 @@ class Tree:
             return
         self.young.append(replace(part, measures=()))
         self.young_bytes += part.facts.nbytes
-        if len(self.young) >= self.group or self.young_bytes >= YOUNG_BYTES:
+        if len(self.young) >= GROUP or self.young_bytes >= YOUNG_BYTES:
             self._settle()
 
     def _settle(self) -> None:
-        if len(self.young) >= self.group or self._shrinks():
+        if len(self.young) >= GROUP or self._shrinks():
             merged = _merged(self.young)
             self.young, self.young_bytes = [merged], merged.facts.nbytes
             if self.young_bytes < YOUNG_BYTES // 2:
@@ -134,7 +120,7 @@ class Tree:
         self.old += self.young
         self.old_bytes += self.young_bytes
         self.young, self.young_bytes = [], 0
-        if self.spill and self.old_bytes > MOST_BYTES:
+        if self.old_bytes > MOST_BYTES:
             self.on_disk += [replace(part, facts=on_disk(part.facts)) for part in self.old]
             self.old, self.old_bytes = [], 0
 
@@ -156,7 +142,7 @@ class Tree:
     def result(self, threads: int = 1) -> Part | None:
         """All that was added, or None without anything. Empties the tree. `threads` join what has been left alone."""
         parts = [*self.on_disk, *self.old, *self.young]
-        much = self.spill and sum(part.facts.nbytes for part in parts) > JOINED_BYTES
+        much = sum(part.facts.nbytes for part in parts) > JOINED_BYTES
         for held in (self.on_disk, self.old, self.young):
             held.clear()
         measures = tuple(self.measures[file] for file in sorted(self.measures))
@@ -176,7 +162,10 @@ def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> 
 
 def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Part:
     """Read and extract the spans of one task, as one part that may be sent. A file that has gone costs that file."""
-    result = _joined(Tree(spill=True), parts_of(task, chunk, on_raw)).resolved()
+    tree = Tree()
+    for part in parts_of(task, chunk, on_raw):
+        tree.add(part)
+    result = (tree.result() or Part(empty())).resolved()
     return replace(result, facts=replace(result.facts, maps=()))  # a map belongs to its process
 
 
