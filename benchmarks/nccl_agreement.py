@@ -30,7 +30,7 @@ from topodiag.nccl.predict import predict
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.tuning.choice import choose
 from topodiag.nccl.tuning.tuning import tuning_table
-from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
+from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -38,6 +38,10 @@ KINDS = ("GPU", "CPU", "NET", "NVS")
 """Vertices whose paths are compared; 2.30 prints others too."""
 ROUNDED = 0.051
 """Bandwidths are printed with one decimal."""
+SPELT = {name.upper(): name for name in (*ALGORITHMS, *PROTOCOLS)} | {
+    "COLLNET_DIRECT": "CollNetDirect", "COLLNET_CHAIN": "CollNetChain", "NVLS_TREE": "NVLSTree",
+}  # fmt: skip
+"""Names of logs as the package spells them."""
 SUMMARY = ("pattern", "cross_nic", "channels", "bw_intra", "bw_inter", "type_intra", "type_inter", "same_channels")
 
 
@@ -193,15 +197,14 @@ def compare_case(jobs: Any, case: Any) -> Iterator[tuple[str, bool, str]]:
     for channel, pairs in logged.trees.items():
         ups = {rank: trees[channel][rank].up for rank, _ in pairs}
         yield "tree of a channel", ups == dict(pairs), f"channel {channel}: {ups}, NCCL {dict(pairs)}"
-    yield from compare_tuning(jobs, case)
+    yield from compare_tuning(case)
 
 
-def compare_tuning(jobs: Any, case: Any) -> Iterator[tuple[str, bool, str]]:
+def compare_tuning(case: Any) -> Iterator[tuple[str, bool, str]]:
     shape, settings = case.built.shape, case.settings
     table = tuning_table(shape, settings)
-    spelt = jobs.SPELT
     for (collective, algorithm, protocol), logged in case.logged.tuning.items():
-        cell = table[collective].get(spelt.get(algorithm.upper(), algorithm), {}).get(spelt[protocol.upper()], (0, 0))
+        cell = table[collective].get(SPELT.get(algorithm.upper(), algorithm), {}).get(SPELT[protocol.upper()], (0, 0))
         same = all(abs(a - b) <= max(ROUNDED, 0.01 * b) for a, b in zip(cell, logged, strict=True))
         yield "tuning cell within 1 %", same, f"{collective} {algorithm} {protocol}: {cell}, NCCL {logged}"
     for choice in case.logged.choices:

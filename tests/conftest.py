@@ -47,7 +47,7 @@ _LONGEST = (
     *("probes/test_command.py", "evidence/intake/test_fixtures.py"),
     *("evidence/nccl_log/test_corpus_jobs.py", "checks/topo/test_file.py"),
     *("cli/test_emit_nccl_topo.py", "cli/test_logs.py"),
-    *("cli/test_bad_input.py", "test_corpus_job_findings.py", "cli/test_exit_codes.py", "nccl/test_corpus_tuning.py"),
+    *("cli/test_bad_input.py", "test_corpus_job_findings.py", "cli/test_exit_codes.py"),
 )
 _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}
 """Half of the suite's time, longest first: with a file on one worker, one that begins last is what all wait for."""

@@ -9,22 +9,12 @@ from typing import Any
 
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import NcclFile
-from topodiag.nccl.graph.attach import HostTree, count_gpus
-from topodiag.nccl.graph.domains import build_system
-from topodiag.nccl.graph.graph import RejectedError, System
-from topodiag.nccl.settings import read_settings
-from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, PROTOCOLS
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 TOPOLOGIES = sorted(path.stem for path in (CORPUS / "topo").glob("*.xml"))
 JOBS = CORPUS / "jobs"
 JOB_NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))
 ABSENT = f"the corpus is not at {CORPUS}: nothing was compared"
-
-SPELT = {name.upper(): name for name in (*ALGORITHMS, *PROTOCOLS)} | {
-    "COLLNET_DIRECT": "CollNetDirect", "COLLNET_CHAIN": "CollNetChain", "NVLS_TREE": "NVLSTree",
-}  # fmt: skip
-"""Names of logs as the package spells them."""
 
 BARE = "Could not find any local path from gpu 0 to net."
 """What NCCL 2.29 and 2.30 print for such a file. A communicator adds the NICs of its plugin, at least the one of
@@ -48,13 +38,3 @@ def truth_of(name: str) -> dict[str, dict[str, dict[str, Any]]]:
     with gzip.open(CORPUS / "topo" / f"{name}.truth.json.gz") as stream:
         truth: dict[str, dict[str, dict[str, Any]]] = json.load(stream)
     return truth
-
-
-def system_of(name: str, minor: int, nodes: int) -> System | str:
-    """The system of rank 0 on equal nodes, or NCCL's words of refusal."""
-    tree = topology(name).tree
-    count = count_gpus(tree) * nodes
-    try:
-        return build_system([HostTree(tree)], minor=minor, settings=read_settings({}, minor), nranks=count, me=0)
-    except RejectedError as rejected:
-        return rejected.words

@@ -6,36 +6,38 @@ CPU where none was given, GPUs that may not use P2P, NICs without GPUDirect, soc
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks.nccl_agreement import Tally, compare_file
+from benchmarks.nccl_agreement import KINDS, Tally, compare_case, compare_file, compare_one, questions
 from tests.depth import some_of
-from tests.nccl.corpus import ABSENT, JOBS, SPELT, TOPOLOGIES, is_bare, system_of, topology, truth_of
+from tests.nccl.corpus import ABSENT, JOBS, TOPOLOGIES, is_bare, topology, truth_of
 from tests.nccl.printed import channel_line, trees_text
-from tests.nccl.test_predict import NAMES as PREDICTED
 from tests.scanned import logs_at
-from tests.searches import search_graphs
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.job import Channels, Communicator, Job, Process
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import minor_of, path_types
 from topodiag.model.nccl_view import Graph
+from topodiag.model.node import Node
 from topodiag.nccl.connect import communicator as nccl
 from topodiag.nccl.connect.communicator import Member, communicator
-from topodiag.nccl.graph.graph import RejectedError, SearchGraph
-from topodiag.nccl.prediction import PredictedGraph
-from topodiag.nccl.search.searched import describe
+from topodiag.nccl.graph.attach import HostTree
+from topodiag.nccl.graph.domains import build_system
+from topodiag.nccl.graph.graph import SearchGraph
+from topodiag.nccl.graph.paths import path_table
+from topodiag.nccl.predict import predict
 from topodiag.nccl.settings import Settings, read_settings
-from topodiag.nccl.tuning.choice import choose
+from topodiag.nccl.tuning.choice import predicted_us
 from topodiag.nccl.tuning.tuning import tuning_table
-from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
+from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
+from topodiag.nccl.tuning.tuning_model import Cell
 
 
 def set_up(truth: Path) -> bool:
@@ -53,6 +55,8 @@ if not (NAMES and TOPOLOGIES):
     pytest.skip(ABSENT, allow_module_level=True)
 
 _CPUS = {1: ("x86_64", {1: "GenuineIntel", 2: "AuthenticAMD"}), 3: ("arm64", {})}
+MADE_UP = ("gen", "x_")
+"""How names of files begin that are drawn by chance, or are one machine in other spellings."""
 _P2P_OFF = "P2P is disabled between connected GPUs"
 
 
@@ -65,6 +69,8 @@ class Case:
     logged: Communicator
     built: nccl.Communicator
     settings: Settings
+    trees: list[Element]
+    members: list[Member]
 
 
 def edited(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
@@ -143,28 +149,14 @@ def cases(name: str) -> tuple[Case, ...]:
             members = [Member(index, hosts[rank.host], rank.bus_id) for index, rank in enumerate(ranks)]
             cliques = [0] * len(trees) if logged.mnnvl else None
             built = communicator(trees, members, minor=minor, settings=settings, cliques=cliques)
-            made.append(Case(f"{name} {logged.label}", job, logged, built, settings))
+            made.append(Case(f"{name} {logged.label}", job, logged, built, settings, trees, members))
     return tuple(made)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_nodes_are_counted_as_nccl_counts_them(name: str) -> None:
-    for case in cases(name):
-        if case.logged.nodes > 0:  # not printed before 2.20
-            assert len(case.built.nodes) == case.logged.nodes, case.label
 
 
 def channels(case: Case) -> Channels:
     built = case.built.channels
     unsaid = case.logged.channels.collnet < 0
     return Channels(built.coll, -1 if unsaid else built.collnet, built.nvls, built.p2p, built.p2p_per_peer)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_channel_counts_are_those_of_every_rank(name: str) -> None:
-    for case in cases(name):
-        assert channels(case) == case.logged.channels, case.label
-        assert case.logged.channels_by_rank == {}, case.label
 
 
 def shown(graph: SearchGraph | Graph, minor: int) -> tuple[object, ...]:
@@ -176,30 +168,32 @@ def shown(graph: SearchGraph | Graph, minor: int) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_host_finds_the_graphs_that_it_printed(name: str) -> None:
+def test_each_communicator_is_set_up_and_tuned_as_its_logs_say(name: str) -> None:
+    """Nodes as NCCL counts them, channels, the graphs of each host, rings, trees, the tuning table, choices by size."""
     for case in cases(name):
-        for host, graphs in case.logged.graphs.items():
-            rank = next(
-                index for index, world in enumerate(case.logged.ranks) if case.job.by_rank[int(world)].host == host
-            )
-            found = case.built.node(rank).graphs.values()
-            one, other = ([shown(graph, case.built.minor) for graph in each] for each in (found, graphs))
-            assert one == other, (case.label, host)
+        assert [miss for _, same, miss in compare_case(sys.modules[__name__], case) if not same] == [], case.label
+        assert case.logged.channels_by_rank == {}, case.label
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rings_are_those_printed(name: str) -> None:
+def test_the_systems_of_hosts_are_those_printed(name: str) -> None:
+    """Bandwidths, and hops, GB/s and type of each way, also in versions of which no topology is in the corpus."""
     for case in cases(name):
-        rings = case.built.rings()
-        assert dict(enumerate(rings)) == dict(case.logged.rings), case.label
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_trees_are_those_printed(name: str) -> None:
-    for case in cases(name):
-        trees = case.built.trees()
-        for channel, pairs in case.logged.trees.items():
-            assert {rank: trees[channel][rank].up for rank, _ in pairs} == dict(pairs), (case.label, channel)
+        for host, printed in case.logged.systems.items() if not case.logged.mnnvl else ():
+            place = case.job.hosts.index(host)
+            ranks = {member.bus_id: member.rank for member in case.members if member.host == place}
+            system = build_system(
+                [HostTree(case.trees[place], ranks)], minor=case.built.minor, settings=case.settings,
+                nranks=len(case.members), me=printed.of_kind("GPU")[0].rank,
+            )  # fmt: skip
+            assert (round(system.max_bw, 1), round(system.total_bw, 1)) == (printed.max_gbs, printed.total_gbs)
+            table = path_table(system)
+            paths = {ends: path for ends, path in printed.paths.items() if all(end.startswith(KINDS) for end in ends)}
+            assert paths
+            for (source, target), path in paths.items():
+                hops, gbs, kind = table[source][target]
+                assert (hops, kind) == (path.hops, path.type.name), (case.label, host, source, target)
+                assert gbs == pytest.approx(path.gbs, abs=0.051), (case.label, host, source, target)
 
 
 def own_lines(name: str, rank: int, wanted: str) -> str:
@@ -231,39 +225,25 @@ def test_the_worlds_nvls_heads_are_those_printed(name: str) -> None:
         assert own_lines(name, 0, f"NVLS Head {head:2d}:") == "".join(f" {rank:2d}" for rank in ranks)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_tuning_table_is_the_one_printed_to_one_per_cent(name: str) -> None:
-    for case in cases(name):
-        table = tuning_table(case.built.shape, case.settings)
-        for (collective, algorithm, protocol), logged in case.logged.tuning.items():
-            built = table[collective].get(SPELT.get(algorithm.upper(), algorithm), {}).get(SPELT[protocol.upper()])
-            assert built is not None or logged == (0, 0), (case.label, collective, algorithm, protocol)
-            for value, wanted in zip(built or (0, 0), logged, strict=True):
-                assert value == pytest.approx(wanted, rel=0.01, abs=0.051), (
-                    case.label,
-                    collective,
-                    algorithm,
-                    protocol,
-                )
+_TIME = re.compile(r"(\d+) Bytes -> Algo (\d) proto (\d) time (\d+\.\d+)")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_choices_are_those_printed(name: str) -> None:
-    for case in cases(name):
-        shape, settings = case.built.shape, case.settings
-        table = tuning_table(shape, settings)
-        for logged in case.logged.choices:
-            # 2.21 does not say of which collective.
-            for collective in [logged.collective] if logged.collective else COLLECTIVES:
-                size = logged.bytes * (shape.nranks if collective in {"AllGather", "ReduceScatter"} else 1)
-                built = choose(shape, table, settings, collective, size if logged.collective else logged.bytes)
-                if built is not None and (built.algorithm.upper(), built.protocol.upper()) == (
-                    logged.algorithm.replace("_", "").upper(),
-                    logged.protocol.upper(),
-                ):
-                    break
-            else:
-                pytest.fail(f"{case.label}: {logged}")
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("v2.21")])
+def test_times_are_those_that_nccl_predicted(name: str) -> None:
+    """NCCL 2.21 prints them, and not of which collective."""
+    case = cases(name)[0]
+    table = tuning_table(case.built.shape, case.settings)
+    text = "\n".join(line for path in sorted((JOBS / name / "logs").glob("*.log.gz")) for line in lines(path))
+    times = _TIME.findall(text)
+    assert times
+    for size, number, protocol_number, time in times:
+        algorithm, protocol = ALGORITHMS[int(number)], PROTOCOLS[int(protocol_number)]
+        cells = {each: table[each].get(algorithm, {}).get(protocol, (0.0, 0.0)) for each in COLLECTIVES}
+        ours = [
+            predicted_us(case.built.shape, Cell(collective, algorithm, protocol), cell)(int(size))
+            for collective, cell in cells.items() if cell[1]
+        ]  # fmt: skip
+        assert any(one == pytest.approx(float(time), rel=1e-4) for one in ours), (size, algorithm, protocol)
 
 
 def test_the_comparison_reached_the_whole_corpus() -> None:
@@ -292,72 +272,23 @@ def test_a_communicator_is_as_nccl_sets_it_up(path: Path) -> None:
     assert not tally.misses
 
 
-# --- The corpus' topology files: every channel that NCCL's search found on them, against those found here
+# --- the corpus' topology files: what NCCL decided on a file alone
 
 
-_WITH_NVLS = 3
-MINORS = (27, 28, 30)
-MADE_UP = ("gen", "x_")
-"""How names of files begin that are drawn by chance, or are one machine in other spellings."""
-_LEAST_ORDERS = 0.99
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_a_topology_is_decided_on_as_nccl_does(name: str) -> None:
+    """Refused with its words, or taken with its bandwidths, the ways between devices, its graphs and their channels."""
+    tally, node = Tally(), Node(name, nccl_file=topology(name))
+    asked = list(questions(truth_of(name)))
+    for version, nodes, truth in some_of(asked, name, always=not name.startswith(MADE_UP)):
+        prediction = predict(node, nodes=nodes, version=version, sizes=(), whole=True)
+        compare_one(tally, version, f"{nodes} nodes", prediction, truth)
+        if prediction.accepted and not is_bare(truth):
+            ours = {start: {end for end in ends if end.startswith(KINDS)} for start, ends in prediction.paths.items()}
+            assert ours == {start: set(ends) for start, ends in truth["paths"].items()} or not truth["paths"]
+    assert not tally.misses
 
 
-@dataclass
-class Count:
-    graphs: int = 0
-    channels: int = 0
-    equal_channels: int = 0
-    misses: list[str] = field(default_factory=list)
-
-
-def _found(name: str, minor: int, nodes: int, nvls: bool) -> tuple[PredictedGraph, ...] | None:
-    """The graphs of rank 0, None where NCCL would not start."""
-    system = "" if topology(name).refusal(minor) else system_of(name, minor, nodes)
-    if isinstance(system, str):
-        return None
-    try:
-        return tuple(describe(system, graph) for graph in search_graphs(system, read_settings({}, minor), nvls=nvls))
-    except RejectedError:
-        return None
-
-
-_SUMMARY = ("pattern", "cross_nic", "channels", "bw_intra", "bw_inter", "type_intra", "type_inter", "same_channels")
-
-
-def _compare(where: str, graph: PredictedGraph, wanted: dict[str, Any], count: Count) -> None:
-    count.graphs += 1
-    ours, theirs = [getattr(graph, key) for key in _SUMMARY], [wanted[key] for key in _SUMMARY]
-    if [round(value, 6) if isinstance(value, float) else value for value in ours] != theirs:
-        count.misses.append(f"{where}: {ours} where NCCL has {theirs} of {_SUMMARY}")
-    orders = [tuple(order) for order in wanted["orders"]]
-    count.channels += len(orders)
-    count.equal_channels += sum(ours == theirs for ours, theirs in zip(graph.orders, orders, strict=False))
-
-
-@pytest.mark.parametrize("minor", MINORS)
-def test_every_graph_is_that_of_nccl(minor: int) -> None:
-    count = Count()
-    for name in sorted(set(TOPOLOGIES) - set(PREDICTED)):
-        if minor not in some_of(MINORS, name, always=not name.startswith(MADE_UP)):
-            continue
-        for nodes in (1, 2):
-            truth = truth_of(name)[f"2.{minor}"][str(nodes)]
-            wanted = truth.get("graphs") or []
-            graphs = _found(name, minor, nodes, len(wanted) == _WITH_NVLS)
-            where = f"{name} on {nodes} under 2.{minor}"
-            if is_bare(truth):
-                assert graphs is not None, where
-                continue
-            if (graphs is not None) != truth["accepted"]:
-                count.misses.append(f"{where}: NCCL {'accepts' if truth['accepted'] else 'refuses'} it")
-            for ours, theirs in zip(graphs or (), wanted, strict=False):
-                _compare(where, ours, theirs, count)
-            if graphs is not None and len(graphs) != len(wanted):
-                count.misses.append(f"{where}: {len(graphs)} graphs where NCCL has {len(wanted)}")
-    sys.stdout.write(
-        f"2.{minor}: {count.graphs} graphs, {count.equal_channels} of {count.channels} channels in NCCL's order\n"
-    )
-
-    assert count.graphs
-    assert not count.misses, "\n".join(count.misses)
-    assert count.equal_channels >= _LEAST_ORDERS * count.channels
+def test_the_topologies_answer_for_three_versions_and_one_and_two_nodes() -> None:
+    asked = {(version, nodes) for name in TOPOLOGIES for version, nodes, _ in questions(truth_of(name))}
+    assert asked == {(f"2.{minor}", nodes) for minor in (27, 28, 30) for nodes in (1, 2)}
