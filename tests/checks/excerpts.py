@@ -1,10 +1,10 @@
 """Short logs judged as a whole, in process: what the checks of jobs make of a few lines."""
 
-from tests.evidence.nccl_log.line_by_line import concat, extract_plain
 from topodiag.app.judge.judged import judged_jobs
+from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile
-from topodiag.evidence.nccl_log.tables.resolve import resolve
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
 from topodiag.model.result import Case, Result
@@ -14,8 +14,8 @@ WARN = "n0:310:351 [0] file.cc:1 NCCL WARN "
 
 
 def jobs_of(*logs: str) -> tuple[Job, ...]:
-    parts = [extract_plain(text.encode(), i, 0) for i, text in enumerate(logs)]
-    return rebuild(resolve(concat(parts)), [SourceFile(f"{i}.log") for i in range(len(logs))])
+    parts = [extract(text.encode(), i, 0) for i, text in enumerate(logs)]
+    return rebuild(merge_facts(parts), [SourceFile(f"{i}.log") for i in range(len(logs))])
 
 
 def result_of(*logs: str) -> Result:

@@ -1,15 +1,12 @@
 """Logs read line by line, with nothing clever: what the extractor must give, which is held against it."""
 
 from collections import deque
-from collections.abc import Iterable
 from math import isnan, nan
 from typing import Any
 
-import numpy as np
-
 from topodiag.evidence.nccl_log.fast.rows import DEFAULTS, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.grammar import Rows
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, THREAD_TABLES, Facts, Table, empty, table
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, Facts, table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EXACT_OPS
 
 Context = tuple[int, int, int]
@@ -199,26 +196,3 @@ def _rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if row["last_offset"] > known["last_offset"]:
             known["last"], known["last_offset"] = row["last"], row["last_offset"]
     return list(merged.values())
-
-
-def concat(parts: Iterable[Facts]) -> Facts:
-    """All rows of all parts; threads keep their identity by renumbering. Associative up to the order of rows."""
-    several = list(parts)
-    if len(several) == 1:
-        return several[0]
-    if not several:
-        return empty()
-    first_thread = 0
-    collected: dict[str, list[Table]] = {name: [] for name in SCHEMAS}
-    for part in several:
-        for name in SCHEMAS:
-            rows = part[name]
-            collected[name].append(
-                rows.changed(thread=rows["thread"] + np.int32(first_thread)) if name in THREAD_TABLES else rows
-            )
-        first_thread += len(part["threads"])
-    whole = {
-        name: {column: [value for rows in tables for value in rows.values(column)] for column in SCHEMAS[name]}
-        for name, tables in collected.items()
-    }
-    return Facts({name: table(name, columns) for name, columns in whole.items()})

@@ -1,19 +1,14 @@
 """Jobs that real NCCL logged are rebuilt exactly as their truth says; skipped where the corpus does not stand."""
 
-import gzip
 import json
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.evidence.nccl_log.line_by_line import concat, extract_plain
-from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables.facts import SourceFile
-from topodiag.evidence.nccl_log.tables.resolve import resolve
+from tests.scanned import logs_at
 from topodiag.model.job import Job
 
 JOBS = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "jobs"
@@ -27,12 +22,8 @@ def truth(name: str) -> dict[str, Any]:
     return document
 
 
-@cache
 def job(name: str) -> Job:
-    paths = sorted((JOBS / name / "logs").glob("*.log.gz"))
-    parts = [extract_plain(gzip.decompress(path.read_bytes()), i, 0) for i, path in enumerate(paths)]
-    files = [SourceFile(path.name) for path in paths]
-    (run,) = rebuild(resolve(concat(parts)), files)
+    (run,) = logs_at(str(JOBS / name / "logs")).jobs
     return run
 
 
@@ -108,6 +99,11 @@ def test_graphs_and_choices_of_rank_0_are_those_printed(name: str) -> None:
         for g in communicator.graphs.get(host, ())
     ]  # fmt: skip
     assert patterns == counted["patterns_rank0"]
+    graphs = [graph for communicator in run.communicators for own in communicator.graphs.values() for graph in own]
+    assert all(len(graph.orders) == graph.channels for graph in graphs)
+    systems = [system for communicator in run.communicators for system in communicator.systems.values()]
+    devices = [device for system in systems for device in system.devices.values()]
+    assert all(device.parent or device.kind in ("CPU", "NVS") for device in devices)
     choices = Counter(
         (choice.collective, str(choice.bytes), choice.algorithm, choice.protocol)
         for communicator in first

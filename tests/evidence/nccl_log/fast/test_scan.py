@@ -1,7 +1,10 @@
 """The fast extractor gives what the plain one gives."""
 
 import time
+from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,16 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.depth import some_of
-from tests.evidence.nccl_log.line_by_line import extract_plain
+from tests.evidence.nccl_log.line_by_line import MASK, extract_plain, mix, op_hash
 from tests.evidence.nccl_log.scan_compare import plain_rows
-from tests.tables import examples, texts
+from tests.tables import examples, parts, texts, with_texts
 from topodiag.evidence.nccl_log.fast import rows as scan_rows
 from topodiag.evidence.nccl_log.fast import scan
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, Facts
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 
+LOGS = Path(__file__).parents[5] / "shared" / "corpus" / "logs"
 _TEXTS = texts(__file__)
 _MESSAGES, _HEADS = _TEXTS["messages"], _TEXTS["heads"]
 _LABELS, _APPLICATION = _TEXTS["labels"], _TEXTS["application"]
@@ -33,7 +37,16 @@ _line = st.one_of(
 
 
 def _same(data: bytes) -> None:
-    assert plain_rows(scan.extract(data, 3, 4096)) == plain_rows(extract_plain(data, 3, 4096))
+    facts = scan.extract(data, 3, 4096)
+    assert plain_rows(facts) == plain_rows(extract_plain(data, 3, 4096))
+    (shard,) = facts["shards"].rows()
+    unread = sum(row["count"] for row in facts["unread"].rows())
+    assert (shard["size"], shard["records"] - shard["understood"]) == (len(data), unread)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_the_plain_result(data: bytes) -> None:
+    _same(data)
 
 
 def _same_apart(texts: list[str]) -> None:
@@ -157,6 +170,82 @@ def test_a_view_of_bytes_is_read_as_bytes() -> None:
     data = (_HEADS[0] + _MESSAGES[4] + "\n").encode()
     assert plain_rows(scan.extract(memoryview(data), 0, 0)) == plain_rows(scan.extract(data, 0, 0))
     assert len(scan.extract(b"", 0, 0)["conn"]) == 0
+
+
+# --- what is gathered of lines: equal rows are one, contexts follow what threads name, operations are counted ---
+
+_PLACES = {"gen", "offset", "last_offset"}
+
+
+@examples("lines", "table", "rows")
+def test_what_lines_make(lines: list[str], table: str, rows: list[dict[str, Any]]) -> None:
+    """Rows of a table, with the numbers of lines, from 1, in the place of their offsets; threads by their order."""
+    made = [with_texts(line, __file__) + "\n" for line in lines]
+    number = dict(zip(accumulate(map(len, made), initial=1000), range(1, len(made) + 2), strict=True))
+    facts = resolve(extract("".join(made).encode(), 5, 1000))
+    shown = [
+        {name: number[value] if name in _PLACES and value >= 0 else value for name, value in row.items()}
+        for row in facts[table].rows()
+    ]
+    assert parts(shown, rows) == rows
+    assert lines or all(len(facts[name]) == 0 for name in SCHEMAS if name != "shards")
+
+
+def test_places_count_bytes_of_the_file_and_lines_of_the_shard() -> None:
+    torn = b"[0] a:1:2 [0] NCCL INFO zz 12 0x7f\n"
+    data = b"noise \xff\xfe\r\na:1:2 [0] NCCL INFO Using network IB\n" + torn + b"NCCL version 2.3.7"
+    facts = extract(data, 5, 1000)
+    (shard,) = facts["shards"].rows()
+    assert shard == {"file": 5, "base": 1000, "size": len(data), "lines": 4, "records": 2, "understood": 1}
+    places = {row["kind"]: (row["offset"], row["line"]) for row in facts["text"].rows()}
+    assert places == {"network": (1010, 2), "version": (1082, 4)}
+
+
+def _operations(counts: Iterable[int], elements: int | None = None) -> Facts:
+    """Calls with these numbers, of so many elements or as many as their number."""
+    form = _TEXTS["one"] + _TEXTS["op"].replace("opCount 0", "opCount {:x}").replace("count 8", "count {}")
+    lines = (form.format(count, count if elements is None else elements) for count in counts)
+    return extract("\n".join(lines).encode(), 0, 0)
+
+
+def test_operations_keep_first_last_and_a_digest_that_does_not_depend_on_their_order() -> None:
+    made = [_operations(order, 8)["op"].rows() for order in ((3, 1, 2), (2, 1, 3))]
+    assert [[(row["first"], row["last"], row["count"]) for row in rows] for rows in made] == [[(3, 2, 3)], [(2, 3, 3)]]
+    expected = sum(op_hash("AllReduce", count, 8, dtype=7, redop=0, root=0) for count in (1, 2, 3)) & MASK
+    assert {row["digest"] for rows in made for row in rows} == {expected}
+
+
+def test_more_sizes_than_can_be_kept_are_rounded_all_of_them_and_marked() -> None:
+    rows = _operations(range(65))["op"].rows()
+    assert sorted((row["elements"], row["count"]) for row in rows) == [
+        (-64, 1), (-32, 32), (-16, 16), (-8, 8), (-4, 4), (-2, 2), (-1, 1), (0, 1),
+    ]  # fmt: skip
+    assert {row["last"] for row in rows} == {0, 1, 3, 7, 15, 31, 63, 64}
+    exact = sum(op_hash("AllReduce", index, index, dtype=7, redop=0, root=0) for index in range(65)) & MASK
+    assert sum(row["digest"] for row in rows) & MASK == exact
+
+
+def test_the_last_operations_are_kept() -> None:
+    tail = _operations(range(TAIL + 4), 8)["tail"].rows()
+    assert [row["op_count"] for row in tail] == [*range(4, TAIL + 4)]
+    assert {row["count"] for row in tail} == {1}
+
+
+def test_the_hash_is_the_one_that_is_documented() -> None:
+    assert mix(0) == 0xE220A8397B1DCDAF  # splitmix64's first output from seed 0
+
+
+def test_shapes_forget_numbers_and_are_bounded() -> None:
+    assert scan_rows.shape("dev 12 at 0x7fAB speed 1a2b 3.5") == "dev # at x speed x #.#"
+    assert len(scan_rows.shape("ab " * 1000)) == 200
+
+
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the corpus is not here")
+def test_almost_all_records_of_logs_in_the_wild_are_understood() -> None:
+    shards = [extract(path.read_bytes(), 0, 0)["shards"].rows()[0] for path in sorted(LOGS.glob("*.txt"))[::4]]
+    records = sum(shard["records"] for shard in shards)
+    assert records > 1000
+    assert sum(shard["understood"] for shard in shards) / records > 0.995
 
 
 # --- holes of zeros, which rotation with copytruncate leaves in a log, cost no more than other bytes ----------

@@ -1,9 +1,5 @@
 """NCCL's print of a node reads the same from every version; cut and torn rows cost themselves only."""
 
-import gzip
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +11,6 @@ from topodiag.evidence.nccl_log.grammar.system_print import read_print, vertex_n
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import SystemLink
 from topodiag.model.provenance import Origin
-
-JOBS = Path(__file__).resolve().parents[5] / "shared" / "corpus" / "jobs"
-NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))
-
 
 TEXTS = texts(__file__)
 OLD = TEXTS["old"]
@@ -96,26 +88,3 @@ def test_any_text_is_read(text: str) -> None:
 @given(st.sampled_from([OLD, MIXED, NEW]), st.integers(0, 900), st.integers(0, 60), st.text(max_size=8))
 def test_a_torn_print_is_read(text: str, at: int, size: int, noise: str) -> None:
     read_print(text[:at] + noise + text[at + size :])
-
-
-@pytest.mark.skipif(not NAMES, reason=f"the corpus of jobs is not at {JOBS}")
-@pytest.mark.parametrize("name", NAMES)
-def test_graphs_are_those_that_real_logs_hold(name: str) -> None:
-    truth = json.loads((JOBS / name / "truth.json").read_bytes())
-    log = gzip.decompress((JOBS / name / "logs" / "rank000.log.gz").read_bytes()).decode("utf-8", "replace")
-    inits: list[list[str]] = [[]]
-    for row in re.findall("NCCL INFO (.*)", log):
-        if "Init START" in row:
-            inits.append([])
-        inits[-1].append(row)
-    prints = [read_print("\n".join(rows)) for rows in inits]
-    lines = [
-        [str(graph.pattern), str(graph.cross_nic), str(graph.channels), f"{graph.bw_intra:.6f}",
-         f"{graph.bw_inter:.6f}", graph.type_intra, graph.type_inter, str(int(graph.same_channels))]
-        for made in prints for graph in made.graphs
-    ]  # fmt: skip
-    assert lines == truth["counted"]["patterns_rank0"]
-    assert all(len(graph.orders) == graph.channels for made in prints for graph in made.graphs)
-    for made in prints:
-        for device in made.system.devices.values() if made.system else ():
-            assert device.parent or device.kind in ("CPU", "NVS")

@@ -6,17 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evidence.nccl_log.line_by_line import concat, extract_plain
+from tests.checks.excerpts import jobs_of as jobs
 from tests.tables import examples, parts
-from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables.facts import SourceFile
-from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.model.job import Job
-
-
-def jobs(*logs: str) -> tuple[Job, ...]:
-    parts = [extract_plain(text.encode(), i, 0) for i, text in enumerate(logs)]
-    return rebuild(resolve(concat(parts)), [SourceFile(f"{i}.log") for i in range(len(logs))])
 
 
 def rank_log(  # noqa: PLR0917 - one number each

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evidence.nccl_log.line_by_line import concat, extract_plain
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import patched, same_facts
 from topodiag.evidence.nccl_log.rebuild import comms, frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
@@ -66,47 +66,35 @@ def shards(cuts: list[int]) -> list[Facts]:
 CUTS = st.lists(st.sampled_from(ENDS), max_size=5)
 
 
-@given(CUTS, st.randoms(use_true_random=False), st.integers(0, 6))
-def test_any_cut_and_grouping_gives_the_same_facts(cuts: list[int], random: object, first: int) -> None:
+@given(CUTS, st.randoms(use_true_random=False), st.integers(0, 6), st.integers(1, 60))
+def test_any_cut_grouping_and_range_of_threads_gives_the_same_facts(
+    cuts: list[int], random: object, first: int, rows: int
+) -> None:
     parts = shards(cuts)
     random.shuffle(parts)  # type: ignore[attr-defined]
-    left, right = parts[:first], parts[first:]
-    assert same_facts(resolve(concat(parts)), WHOLE)
-    if left and right:
-        assert same_facts(resolve(concat([resolve(concat(left)), resolve(concat(right))])), WHOLE)
-
-
-def test_resolving_twice_changes_nothing() -> None:
-    once = resolve(concat(shards(ENDS[::7])))
-    assert same_facts(resolve(once), once)
+    left, right = parts[:first], [resolve(part) for part in parts[first:]]
+    with patched((resolving, "RANGE_ROWS", rows)):
+        assert same_facts(merge_facts(parts), WHOLE)
+        assert same_facts(merge_facts([merge_facts(left), merge_facts(right)]), WHOLE)
+        assert same_facts(resolve(WHOLE), WHOLE)
 
 
 def test_an_address_used_again_is_another_generation() -> None:
-    facts = resolve(concat(shards(ENDS[::5])))
-    assert len(set(facts["ring"].values("gen"))) == 2 * RANKS
-    assert min(facts["ring"].values("gen")) >= 0
+    assert len(set(WHOLE["ring"].values("gen"))) == 2 * RANKS
+    assert min(WHOLE["ring"].values("gen")) >= 0
 
 
 def test_a_part_without_the_beginning_stays_open() -> None:
     middle = ENDS[22]
     part = resolve(extract_plain(LOG[middle:], 0, middle))
     assert min(part["conn"].values("gen")) == -1
-    assert same_facts(resolve(concat([part, extract_plain(LOG[:middle], 0, 0)])), WHOLE)
+    assert same_facts(merge_facts([part, extract_plain(LOG[:middle], 0, 0)]), WHOLE)
 
 
 def test_lines_are_those_of_the_file() -> None:
-    facts = resolve(concat(shards(ENDS[::9])))
     lines = LOG.decode().split("\n")
-    for row in facts["init"].rows():
+    for row in merge_facts(shards(ENDS[::9]))["init"].rows():
         assert "Init" in lines[row["line"] - 1]
-
-
-@given(CUTS, st.integers(1, 60))
-def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -> None:
-    with patched((resolving, "RANGE_ROWS", rows)):
-        merged = merge_facts(shards(cuts))
-        assert same_facts(merged, WHOLE)
-        assert same_facts(merge_facts([merged]), WHOLE)
 
 
 @settings(max_examples=15)
@@ -127,11 +115,6 @@ def test_merging_lets_go_of_its_parts() -> None:
     parts = shards(ENDS[::50])
     assert same_facts(merge_facts(parts), WHOLE)
     assert not parts
-
-
-def test_merging_is_resolving_what_was_put_together() -> None:
-    parts = shards(ENDS[::40])
-    assert same_facts(merge_facts([*parts]), resolve(concat(parts)))
     assert same_facts(merge_facts([]), facts.empty())
 
 
