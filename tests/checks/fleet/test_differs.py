@@ -86,7 +86,7 @@ def end(*parts: PartStates) -> float:
 
 
 def flapping(*parts: PartStates) -> list[str]:
-    return [flap.part for flap in flaps(parts, end(*parts))]
+    return list(flaps(parts, end(*parts)))
 
 
 CYCLE = ((DOWN, 30.0), (UP, 20.0))

@@ -8,7 +8,7 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.bench_text import measured, size_text, title
 from topodiag.lazy import dataclass
-from topodiag.model.bench import SLOW_PLACEMENT, Benchmark, BenchRun
+from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
 from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.words.units import grouped, in_gbs, percent
 
@@ -68,9 +68,9 @@ class PlacementsApart(BenchCheck, id="BEN005"):
             return self.clean(benchmark, f"within {percent(SLOW_PLACEMENT)} of {len(peers)} other placements")
         fastest = next(peer for peer in peers if peer.gbs.get(size) == best)
         share = 1 - gbs / best
-        counted = node_of_all_slow(alike, size, best * (1 - SLOW_PLACEMENT))
-        if counted is not None and counted.node in benchmark.run.hosts:
-            return self.any_of(benchmark, [self._by_count(benchmark, counted, size, best, fastest.benchmark)])
+        node, slow, fast = _node_of_all_slow(alike, size, best * (1 - SLOW_PLACEMENT))
+        if node and node in benchmark.run.hosts:
+            return self.any_of(benchmark, [self._by_count(node, slow, fast, size, fastest)])
         finding = self.finding(
             self.where(benchmark.run.hosts),
             self.advice("placement", best=in_gbs(best), named=fastest.name),
@@ -81,46 +81,33 @@ class PlacementsApart(BenchCheck, id="BEN005"):
         )
         return self.any_of(benchmark, [finding])
 
-    def _by_count(self, benchmark: Benchmark, counted: SlowNode, size: int, best: float, fastest: Benchmark) -> Finding:
-        """One node that all slow runs have in common: the runs of it are one fault."""
-        slow, fast = counted.slow, counted.fast
-        of = f" of {benchmark.run.collective}" if benchmark.run.collective else ""
-        gbs = max(counted.gbs)
-        share = 1 - gbs / best
+    def _by_count(self, node: str, slow: Sequence[_PlacedRun], fast: int, size: int, fastest: _PlacedRun) -> Finding:
+        """One node that all slow runs have in common, and none of `fast` runs: the runs of it are one fault."""
+        run, gbs, best = slow[0].benchmark.run, [placed.gbs[size] for placed in slow], fastest.gbs[size]
+        of = f" of {run.collective}" if run.collective else ""
+        share = 1 - max(gbs) / best
         return self.finding(
-            self.where([counted.node]),
-            self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
-            f"{counted.node}: all {slow} runs{of} with this node are at least {percent(share)} slower"
+            self.where([node]),
+            self.advice("slow with more nodes", best=in_gbs(best), node=node),
+            f"{node}: all {len(slow)} runs{of} with this node are at least {percent(share)} slower"
             f" than the best run; none of the {fast} runs without it is",
-            observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
-            cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
-            evidence=(*counted.runs, fastest.run),
+            observed=f"{in_gbs(min(gbs))} to {in_gbs(max(gbs))} at {size_text(size)} with {node}",
+            cost=Cost(best - max(gbs), share, "bus bandwidth against the runs without it"),
+            evidence=[placed.benchmark.run for placed in (*slow, fastest)],
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SlowNode:
-    """A node that all slow runs have in common: how many they are, their GB/s, and how many runs are without it."""
-
-    node: str
-    slow: int
-    gbs: tuple[float, ...]
-    fast: int
-    runs: tuple[BenchRun, ...]
-
-
-def node_of_all_slow(runs: Sequence[_PlacedRun], size: int, limit: float) -> SlowNode | None:
-    """The one node of which every run at this size is below `limit` GB/s, where no run without it is; None where there
-    are several such, or fewer than LEAST_RUNS of it or without it. Hosts are those that the runs list."""
+def _node_of_all_slow(runs: Sequence[_PlacedRun], size: int, limit: float) -> tuple[str, list[_PlacedRun], int]:
+    """The one node of which every run at this size is below `limit` GB/s, where no run without it is, with its runs and
+    how many are without it; "" where there are several such, or fewer than LEAST_RUNS of it or without it. Hosts are
+    those that the runs list."""
     known = [run for run in runs if run.gbs.get(size) and len(set(run.benchmark.run.hosts)) > 1]
     slow = [placed for placed in known if placed.gbs[size] < limit]
     hosts = [frozenset(placed.benchmark.run.hosts) for placed in slow]
     shared = frozenset.intersection(*hosts) if slow else frozenset[str]()
     own = [node for node in shared if sum(node in placed.benchmark.run.hosts for placed in known) == len(slow)]
-    if len(own) != 1 or min(len(slow), len(known) - len(slow)) < LEAST_RUNS:
-        return None
-    runs_of = tuple(placed.benchmark.run for placed in slow)
-    return SlowNode(own[0], len(slow), tuple(placed.gbs[size] for placed in slow), len(known) - len(slow), runs_of)
+    fast = len(known) - len(slow)
+    return (own[0] if len(own) == 1 and min(len(slow), fast) >= LEAST_RUNS else "", slow, fast)
 
 
 def _name(benchmark: Benchmark) -> str:

@@ -44,14 +44,6 @@ class Drop:
     back: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Flap:
-    """A part that came back again and again: the spells in which it was down."""
-
-    part: str
-    returns: tuple[Spell, ...]
-
-
 def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
     """The parts that are down at `end_s` (Unix time) for long enough, or came back less than STICKY_S before. What was
     last sampled STALE_S before is not known."""
@@ -73,9 +65,10 @@ def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
     return tuple(falls)
 
 
-def flaps(parts: Sequence[PartStates], end_s: float) -> tuple[Flap, ...]:
-    """The parts that came back often enough in the WINDOW_S before `end_s` (Unix time)."""
-    repeats = []
+def flaps(parts: Sequence[PartStates], end_s: float) -> dict[str, list[Spell]]:
+    """The parts that came back often enough in the WINDOW_S before `end_s` (Unix time), with the spells in which they
+    were down."""
+    repeats = {}
     shared = _shared_times(parts)
     for part in parts:
         spells = merged(part.spells)
@@ -90,8 +83,8 @@ def flaps(parts: Sequence[PartStates], end_s: float) -> tuple[Flap, ...]:
             and not _is_shared(part.part, spell, shared)
         ]
         if len(returns) >= FLAP_RETURNS:
-            repeats.append(Flap(part.part, tuple(returns)))
-    return tuple(repeats)
+            repeats[part.part] = returns
+    return repeats
 
 
 def merged(spells: Sequence[Spell]) -> list[Spell]:
@@ -205,31 +198,30 @@ class ComesAndGoes(Check[NodeHistory], id="FLT004"):
         captured_s = judged.now.time_s if judged.now is not None else None
         end_s = max(judged.end_s or 0.0, captured_s or 0.0)
         flapping = flaps(judged.states, end_s)
-        known = {flap.part for flap in flapping}
+        known = set(flapping)
         dropped = [drop for drop in drops(judged.states, end_s) if drop.part not in known]
         if end_s - (judged.end_s or 0.0) <= WINDOW_S:
             known |= {state.part for state in judged.states}  # their states decide, and not the counters
         fallen = [growth for growth in fallen_alone(judged.grown) if growth.part not in known]
         findings = [
-            *(self._flapping(judged, flap) for flap in flapping),
+            *(self._flapping(judged, *flap) for flap in flapping.items()),
             *(self._dropped(judged, drop) for drop in dropped),
             *(self._fallen(judged, growth) for growth in fallen),
         ]
         return self.any_of(judged, findings, clean="no part kept coming and going")
 
-    def _flapping(self, judged: NodeHistory, flap: Flap) -> Finding:
-        times = len(flap.returns)
-        first, last = flap.returns[0], flap.returns[-1]
-        lengths = sorted(spell.length_s for spell in flap.returns)
+    def _flapping(self, judged: NodeHistory, part: str, returns: Sequence[Spell]) -> Finding:
+        first, last = returns[0], returns[-1]
+        lengths = sorted(spell.length_s for spell in returns)
         lasted = " to ".join(dict.fromkeys((spell_s(lengths[0]), spell_s(lengths[-1]))))
         return self.finding(
-            where_of(judged.host, (flap.part,)),
+            where_of(judged.host, (part,)),
             "keeps falling",
-            f"{label_of(flap.part)} keeps coming and going",
-            observed=f"down for {spell_s(FLAP_S)} and more, then up again, {times} times, for {lasted}, the last time"
-            f" at {spell_time(last.end_s)}",
+            f"{label_of(part)} keeps coming and going",
+            observed=f"down for {spell_s(FLAP_S)} and more, then up again, {len(returns)} times, for {lasted}, the last"
+            f" time at {spell_time(last.end_s)}",
             expected=f"fewer than {FLAP_RETURNS} times in {spell_s(WINDOW_S)}",
-            evidence=[_origin(judged, spell.time_s, f"{flap.part} {spell.state}") for spell in (first, last)],
+            evidence=[_origin(judged, spell.time_s, f"{part} {spell.state}") for spell in (first, last)],
         )
 
     def _dropped(self, judged: NodeHistory, drop: Drop) -> Finding:

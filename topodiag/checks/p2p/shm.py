@@ -29,15 +29,11 @@ NO_P2P_LEVELS = ("LOC", "0")
 
 def switched_off(job: Job) -> list[tuple[int, GivenSetting]]:
     """Settings that switch P2P off for every pair, with the processes they hold for."""
-    pairs = [
-        (number, given)
-        for number, given in logs.settings_of(job, "NCCL_P2P_DISABLE").get("NCCL_P2P_DISABLE", [])
-        if given.value.strip() not in ("", "0")
+    given = logs.settings_of(job, "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
+    return [
+        *(pair for pair in given.get("NCCL_P2P_DISABLE", ()) if pair[1].value.strip() not in ("", "0")),
+        *(pair for pair in given.get("NCCL_P2P_LEVEL", ()) if pair[1].value.strip().upper() in NO_P2P_LEVELS),
     ]
-    for number, given in logs.settings_of(job, "NCCL_P2P_LEVEL").get("NCCL_P2P_LEVEL", []):
-        if given.value.strip().upper() in NO_P2P_LEVELS:
-            pairs.append((number, given))
-    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +181,7 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             confidence = Confidence.HIGH if shm and not refused else confidence
             fix = self.steps("kept from peer-to-peer")
             cost = cost_of_detour(job, list(hosts))
-            joined = joined_by(job, next(iter(hosts)), first)
+            joined = joined_by(job, next(iter(hosts)), (next(iter(first.worlds), -1),))
             evidence += [joined.origin if joined is not None else None, *(refusals.values() if refused else ())]
         return self.finding(
             self.where([host for host in hosts if host], ranks=sorted(worlds - {-1}), gpus=labels),
@@ -222,7 +218,7 @@ def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, ref
     """`refused` by the driver, `near`, `far`, or `?` where no path table says, nor a capture of the machine."""
     host, refused = refusals
     shm = talk.kind == "SHM"
-    if joined_by(job, host, talk) is not None:
+    if joined_by(job, host, (talk.world, talk.world_peer)) is not None:
         return "near"
     if shm and (host, frozenset((logs.gpu_word(job, talk.world), logs.gpu_word(job, talk.world_peer)))) in refused:
         return "refused"
@@ -237,11 +233,10 @@ def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, ref
     return "far" if path is not None else "?"
 
 
-def joined_by(job: Job, host: str, talk: GpuConnection | ConnectionGroup) -> Fact[str] | None:
-    """The state of a link by which a capture of the host shows that NVLink joins the GPUs of a connection, None where
-    it does not."""
+def joined_by(job: Job, host: str, ends: Sequence[int]) -> Fact[str] | None:
+    """The state of a link by which a capture of the host shows that NVLink joins the GPUs of these world ranks, None
+    where it does not."""
     node, ranks = job.machines.get(host), job.by_rank
-    ends = (talk.world, talk.world_peer) if isinstance(talk, GpuConnection) else (next(iter(talk.worlds), -1),)
     if node is None or any(end not in ranks or not ranks[end].bus_id for end in ends):
         return None
     gpus = [next((gpu for gpu in node.gpus if gpu.bus_id == ranks[end].bus_id), None) for end in ends]
