@@ -8,11 +8,11 @@ sure the effect is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
-from topodiag.model.job import Job
 from topodiag.model.provenance import Origin, Topic
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
@@ -23,6 +23,9 @@ from topodiag.verdict.state import cut_words
 from topodiag.words.hosts import short_name
 from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_hosts, grouped
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 _EFFECTS = ("BEN", "JOB001", "JOB005", "JOB008", "JOB011", "JOB012", "JOB014", "JOB015", "NET003", "NET004", "NET006",
             "NET007", "NET008", "NET010", "NIC005", "NVL004", "P2P001", "TOP004", "GPU005", "NET001", "NET002",

@@ -229,13 +229,13 @@ def judge_narrow(check: JobCheck, job: Job, host: str, system: NcclSystem, ring:
         return
     if max(lanes) > gbs or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
         return
-    named, told = file or "the topology file", max(lanes)
-    reached, share = ring.channels * ring.bw_inter, 1 - told / built
+    named, given = file or "the topology file", max(lanes)
+    reached, share = ring.channels * ring.bw_inter, 1 - given / built
     yield check.finding(
         check.where((host,), ranks=logs.ranks_on(job, [host])),
         check.advice("narrow file", built_gbs=built, file=named),
-        f"{host}: {named} gives NCCL {in_gbs(told)} for the GPUs' PCIe links, which are built for {built:g}",
-        observed=f"PCI[{told:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
+        f"{host}: {named} gives NCCL {in_gbs(given)} for the GPUs' PCIe links, which are built for {built:g}",
+        observed=f"PCI[{given:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
         cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),
         evidence=[where, ring, system],
         settings=(("NCCL_TOPO_FILE", None),),

@@ -146,8 +146,8 @@ def _what(event: Event) -> str:
     names nothing."""
     named = event.details
     port, code = named.get("taken_port"), named.get("code")
-    said = filter(None, (named.get("what"), quoted(named.get("message", ""), MOST_SAID)))
-    what = f"port {port}" if port else ": ".join(said) or (f"exit code {code}" if code else "")
+    words = filter(None, (named.get("what"), quoted(named.get("message", ""), MOST_SAID)))
+    what = f"port {port}" if port else ": ".join(words) or (f"exit code {code}" if code else "")
     return f" ({what})" if what else ""
 
 
