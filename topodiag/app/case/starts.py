@@ -67,7 +67,8 @@ class _Head:
 
     def __init__(self, first: int, *text: bytes) -> None:
         self._text = text
-        self.words = max(_TIME.split(text[0]), key=len)
+        # Of two as long the latter: a label, which stands on all lines of a process, comes first.
+        self.words = max(reversed(_TIME.split(text[0])), key=len)
         self.lines = {first}
 
     def meet(self, window: Window, place: int) -> None:
