@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, text_of, values
+from tests.evidence.filled import draft_by, values
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -99,12 +99,11 @@ def test_a_line_of_one_piece_repeated_is_left(piece: str) -> None:
     assert Ibdev2netdev().parse(Blob("x", (text * 20).encode())).records == []
 
 
-# --- `rdma link show`: InfiniBand, RoCE, old and new releases, and JSON ---------------------------------------
+# --- `rdma link show`: InfiniBand, RoCE, old and new releases ---------------------------------------------------
 
 INFINIBAND = (
     "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 418 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP \n"
 )
-JSON = text_of("rdma-link", "JSON")
 
 
 def linked(text: str) -> NodeDraft:
@@ -119,20 +118,6 @@ def facts(text: str, device: str, number: int = 1) -> dict[str, object]:
 def test_counters_tell_no_state() -> None:
     text = "link mlx5_0/1 rx_write_requests 12 out_of_sequence 41002 local_ack_timeout_err 7\n"
     assert not RdmaLink().told(RdmaLink().parse(Blob("rdma.txt", text.encode())))
-
-
-def test_pretty_json_knows_the_line_of_each_port() -> None:
-    pretty = json.dumps(json.loads(JSON), indent=4)
-    origin = linked(pretty).nic(rdma="mlx5_2").child("port", 1).offers["state"][0].origin
-    assert RdmaLink().recognises(pretty)
-    assert '"mlx5_2"' in pretty.split("\n")[origin.line - 1]
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "9" * 10_000 + "]", JSON[:-20], "[1, null]"])
-def test_hostile_or_cut_json_is_left(text: str) -> None:
-    parsed = RdmaLink().parse(Blob("j", text.encode()))
-    assert parsed.records == []
-    assert parsed.unread_count > 0
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=20))
