@@ -179,8 +179,8 @@ class XgmiStatus(OfPage):
         for table, columns, (name, bus_id, *cells), line in _rows(page):
             index, metric = to_int(name.removeprefix("GPU"), low=0, high=MAX_GPUS - 1), table == "link metric"
             gbs = _gbs(cells) if cells[-1:] == [XGMI] else None
-            told = table == "xgmi link status" or (metric and gbs)
-            if index is None or normalise_bus_id(bus_id) is None or not told:
+            is_row = table == "xgmi link status" or (metric and gbs)
+            if index is None or normalise_bus_id(bus_id) is None or not is_row:
                 continue
             gpu = page.draft.gpu(index=index, bus_id=bus_id)
             if metric:
