@@ -14,7 +14,7 @@ from topodiag.model.finding import Confidence
 from topodiag.model.job import Channels, Communicator, Event, GivenSetting, Hca, Job, Message, Process, Rank
 from topodiag.model.layout import Role
 from topodiag.model.nccl_enums import PathType
-from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath
+from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink
 from topodiag.model.provenance import Origin
 
 ALL_SUBSYSTEMS = frozenset({"INIT", "ENV", "NET", "GRAPH", "TUNING", "COLL"})
@@ -116,7 +116,7 @@ def _system(host: int, gpus: int, nics: int, nvlink_gbs: float, nic_gbs: float) 
     """An NVSwitch node: two CPUs, a PCIe switch per GPU with its NIC, every GPU on the NVSwitches; links as printed."""
     devices: dict[str, SystemDevice] = {}
     links: list[SystemLink] = []
-    paths: dict[tuple[str, str], SystemPath] = {}
+    paths: dict[tuple[str, str], PathType] = {}
 
     def add(device: SystemDevice) -> str:
         devices[device.name] = device
@@ -148,19 +148,11 @@ def _system(host: int, gpus: int, nics: int, nvlink_gbs: float, nic_gbs: float) 
     for a, slot in socket_of.items():
         for b, other in socket_of.items():
             side = (slot < half) == (other < half)
-            paths[(a, b)] = _path(a, b, PathType.PIX if slot == other else PathType.PHB if side else PathType.SYS,
-                                  nvlink_gbs)  # fmt: skip
+            over_pci = PathType.PIX if slot == other else PathType.PHB if side else PathType.SYS
+            over_nvlink = nvlink_gbs and a.startswith("GPU") and b.startswith("GPU")
+            paths[(a, b)] = PathType.LOC if a == b else PathType.NVL if over_nvlink else over_pci
     printed = origin(f"=== System : maxBw {max(nvlink_gbs, 48.0)} totalBw {max(nvlink_gbs, 48.0)} ===", 50)
     return NcclSystem(max(nvlink_gbs, 48.0), max(nvlink_gbs, 48.0), devices, tuple(links), paths, printed)
-
-
-def _path(a: str, b: str, over_pci: PathType, nvlink_gbs: float) -> SystemPath:
-    if a == b:
-        return SystemPath(0, 5000.0, PathType.LOC)
-    if nvlink_gbs and a.startswith("GPU") and b.startswith("GPU"):
-        return SystemPath(2, nvlink_gbs, PathType.NVL)
-    return SystemPath({PathType.PIX: 3, PathType.PHB: 5}.get(over_pci, 6), 22.0 if over_pci is PathType.SYS else 48.0,
-                      over_pci)  # fmt: skip
 
 
 def merged(first: int = 16, ports: int = 2) -> Callable[[int, int, Process], Process]:

@@ -24,8 +24,6 @@ class Diagnosis:
     comm: int = 0
     size: int = -1
     ranks: tuple[int, ...] = ()
-    host: str = ""
-    pid: int = -1
     origin: Origin | None = None
 
 
@@ -63,7 +61,6 @@ class StepWaits:
 
     comm: int
     rank: int
-    pid: int
     us: Mapping[str, float]
     peers: Mapping[int, float] = field(default_factory=dict)
     origin: Origin | None = None

@@ -28,7 +28,6 @@ class SystemDevice:
     port: int | None = None
     guid: str = ""
     numbers: tuple[int, ...] = ()
-    pci_ids: str = ""
 
     @property
     def name(self) -> str:
@@ -51,13 +50,6 @@ class SystemLink:
 
 
 @dataclass(frozen=True, slots=True)
-class SystemPath:
-    hops: int
-    gbs: float
-    type: PathType
-
-
-@dataclass(frozen=True, slots=True)
 class NcclSystem:
     """`=== System : maxBw .. totalBw .. ===` and the path table below it. GB/s; None where that version has no figure.
 
@@ -69,7 +61,7 @@ class NcclSystem:
     total_gbs: float | None = None
     devices: Mapping[str, SystemDevice] = field(default_factory=dict)
     links: tuple[SystemLink, ...] = ()
-    paths: Mapping[tuple[str, str], SystemPath] = field(default_factory=dict)
+    paths: Mapping[tuple[str, str], PathType] = field(default_factory=dict)
     origin: Origin | None = None
     whole: bool = True
 

@@ -17,7 +17,7 @@ from topodiag.checks.shared.job.logs import hcas_by_host
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Process
 from topodiag.model.nccl_enums import PathType
-from topodiag.model.nccl_view import NcclSystem, SystemPath
+from topodiag.model.nccl_view import NcclSystem
 
 
 def swap(row: dict[str, object]) -> dict[str, object]:
@@ -42,7 +42,7 @@ def test_pxn_and_closest_nics_are_clean() -> None:
 def test_a_gpu_without_a_near_nic_uses_what_there_is() -> None:
     def far(host: int, system: NcclSystem) -> NcclSystem:
         paths = {
-            (a, b): SystemPath(6, 20.0, PathType.SYS) if a.startswith("GPU") and b.startswith("NET") else path
+            (a, b): PathType.SYS if a.startswith("GPU") and b.startswith("NET") else path
             for (a, b), path in system.paths.items()
         }
         return replace(system, paths=paths)

@@ -50,7 +50,6 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
             continue
         tag, event, named_subject, value = match.groups()
         subject = event or named_subject
-        host, _, pid = (line[: match.start()].split() or [""])[-1].rpartition(":")
         named = _LIKE["comm"].search(value)
         if named is not None:
             comm, size = int(named[2], 16), int(named[1]) if named[1] else -1
@@ -64,8 +63,6 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
                 comm,
                 size,
                 tuple(dict.fromkeys(int(rank) for rank in ranks if rank.isdecimal() and len(rank) < 10)),
-                host if pid.isdecimal() else "",
-                int(pid) if host and pid.isdecimal() else -1,
                 Origin(source, number, line.strip()[:MAX_QUOTE]),
             )
         )
@@ -91,7 +88,6 @@ class _Event(msgspec.Struct):
     cat: str
     ph: str
     id: int
-    pid: int
     ts: float
     args: _Args = msgspec.field(default_factory=_Args)
 
@@ -101,7 +97,6 @@ _EVENTS = msgspec.json.Decoder(_Event)
 
 @dataclass(slots=True)
 class _Sums:
-    pid: int
     origin: Origin
     us: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     peers: dict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -132,7 +127,7 @@ def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
             continue
         args, begins = event.args, event.ph == "b"
         if event.cat in ("COLL", "P2P") and begins and args.rank >= 0 and len(by_key) < MAX_RANKS:
-            owner = _Sums(event.pid, Origin(source, number, whole.strip()[:MAX_QUOTE]))
+            owner = _Sums(Origin(source, number, whole.strip()[:MAX_QUOTE]))
             owner = by_key.setdefault((args.comm, args.rank), owner)
         elif event.cat == "PROXY" and begins:
             peer = args.peer
@@ -141,7 +136,7 @@ def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
         elif event.cat == "NET" and event.name in STATES and not begins and owner is not None:
             owner.add(event.name, event.ts - begun.pop((event.name, event.id), event.ts), peer)
     return tuple(
-        StepWaits(comm, rank, sums.pid, dict(sums.us), dict(sums.peers), sums.origin)
+        StepWaits(comm, rank, dict(sums.us), dict(sums.peers), sums.origin)
         for (comm, rank), sums in by_key.items()
         if sums.us
     )

@@ -91,8 +91,8 @@ def _draw_paths(page: Page, system: NcclSystem) -> None:
 
 
 def _path(system: NcclSystem, a: str, b: str) -> str:
-    path = system.paths.get((a, b)) or system.paths.get((b, a))
-    return "X" if a == b else path.type.name if path is not None else "?"
+    path = system.paths.get((a, b), system.paths.get((b, a)))
+    return "X" if a == b else path.name if path is not None else "?"
 
 
 def _draw_graph(page: Page, graph: Graph) -> None:

@@ -65,7 +65,7 @@ def mixed(rank: int, collectives: int, sends: int, odd: bool = False) -> Operati
     tail = [(0, "Send", 10 + rank, 7, 0, rank)] * sends + [(0, "AllReduce", 1024, 7, 0, 0)] * collectives
     tail[-1] = (0, "AllReduce", 512 if odd else 1024, 7, 0, 0)
     calls = {"Send": sends, "AllReduce": collectives}
-    return Operations(collectives + sends, collectives + sends, 0, calls, calls, tuple(tail[-16:]))
+    return Operations(collectives + sends, collectives + sends, calls, calls, tuple(tail[-16:]))
 
 
 def test_collectives_among_sends_are_counted_by_themselves() -> None:

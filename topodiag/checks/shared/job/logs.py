@@ -316,8 +316,7 @@ def pcie_gbs(system: NcclSystem) -> list[float]:
 
 
 def path_between(system: NcclSystem, a: str, b: str) -> PathType | None:
-    path = system.paths.get((a, b)) or system.paths.get((b, a))
-    return path.type if path is not None else None
+    return system.paths.get((a, b), system.paths.get((b, a)))
 
 
 def gpu_word(job: Job, world_rank: int) -> str:

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_enums import Algorithm, Collective, PathType, Protocol
-from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath, Tuning
+from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, Tuning
 from topodiag.model.provenance import Origin
 from topodiag.words.own_data import patterns
 
@@ -137,7 +137,7 @@ class _Draft:
     complete: bool = False
     devices: dict[str, SystemDevice] = field(default_factory=dict)
     links: dict[SystemLink, None] = field(default_factory=dict)
-    paths: dict[tuple[str, str], SystemPath] = field(default_factory=dict)
+    paths: dict[tuple[str, str], PathType] = field(default_factory=dict)
     above: list[tuple[int, str]] = field(default_factory=list)
     """Columns and names of the rows that the next one may hang below."""
 
@@ -215,10 +215,10 @@ class _Reader:
         draft = self._draft()
         self.in_tree = False
         start = vertex_name(match[1], match[2])
-        for kind, printed, hops, gbs, word in _LIKE["path"].findall(row, match.end()):
+        for kind, printed, word in _LIKE["path"].findall(row, match.end()):
             known = _PATH_TYPES.get(_BEFORE_2_21.get(word, word) if "-" not in printed else word)
             if known is not None:
-                draft.paths[start, vertex_name(kind, printed)] = SystemPath(int(hops), float(gbs), known)
+                draft.paths[start, vertex_name(kind, printed)] = known
 
     def result(self) -> Print:
         return Print(self._system(), tuple(self._graph(*graph) for graph in self.graphs), self.tuning.table)
@@ -268,8 +268,6 @@ def _with_detail(device: SystemDevice, detail: str) -> SystemDevice:
         return replace(device, rank=-1 if rank is None else rank)
     if device.kind == "CPU":
         return replace(device, numbers=tuple(number for part in parts if (number := _int(part)) is not None))
-    if device.kind in ("PCI", "DEV"):
-        return replace(device, pci_ids=detail.lower())
     if device.kind == "NET" and len(parts) in (3, 4):
         guid, port, gbs = parts[-3:]
         speed = float(gbs) if _LIKE["number"].fullmatch(gbs) else None
