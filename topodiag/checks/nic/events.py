@@ -57,25 +57,36 @@ class PortTrouble:
 
 def of_bus(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A finding for each adapter that does not answer on the bus."""
-    for name, words, origin in lost_nics(node):
-        yield check.finding(
-            check.where(node, nics=[name]),
-            "off the bus",
-            f"{name} has left the PCIe bus: {words}",
-            observed=words,
-            evidence=[origin],
-        )
+    lost: dict[str, tuple[str, Origin | None]] = {
+        bus_id: (function.lost.value or "", function.lost.origin)
+        for bus_id, function in node.pci.items()
+        if function.lost.known and function.kind is PciKind.NIC
+    }
+    for event in _of_adapters(node):
+        if event.signature == "kernel.nic_gone":
+            lost.setdefault(event.bus_id or "", ("its driver no longer reads its registers", event.origin))
+        elif is_up(event):
+            lost.pop(event.bus_id or "", None)  # a reset brought it back
+    for bus_id, (words, origin) in lost.items():
+        name = name_of(node, bus_id)
+        message = f"{name} has left the PCIe bus: {words}"
+        where = check.where(node, nics=[name])
+        yield check.finding(where, "off the bus", message, observed=words, evidence=[origin])
+
+
+def _of_adapters(node: Node) -> Iterator[Event]:
+    """The lines of the kernel log on an adapter whose place they name."""
+    return (event for event in node.events if event.kind in ("mlx5", "link") and event.bus_id is not None)
 
 
 def of_start(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A finding for each adapter that its driver could not start, where nothing shows it at work after that."""
     failed: dict[str, list[Event]] = defaultdict(list)
-    for event in node.events:
-        if event.kind in ("mlx5", "link") and event.bus_id is not None:
-            if event.signature == "kernel.nic_not_started":
-                failed[event.bus_id].append(event)
-            elif is_up(event):
-                failed.pop(event.bus_id, None)
+    for event in _of_adapters(node):
+        if event.signature == "kernel.nic_not_started":
+            failed[event.bus_id or ""].append(event)
+        elif is_up(event):
+            failed.pop(event.bus_id or "", None)
     for bus_id, events in failed.items():
         nic = nic_of(node, bus_id)
         if is_foreign(nic) or (nic is not None and (nic.rdma_name or nic.netdevs)):
@@ -103,23 +114,6 @@ def of_log(check: NodeCheck, node: Node, events: Iterable[PortTrouble]) -> Itera
         )
 
 
-def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
-    """Adapters whose function does not answer: name, how it shows, and where."""
-    lost: dict[str, tuple[str, str, Origin | None]] = {
-        bus_id: (name_of(node, bus_id), function.lost.value or "", function.lost.origin)
-        for bus_id, function in node.pci.items()
-        if function.lost.known and function.kind is PciKind.NIC
-    }
-    for event in node.events:
-        if event.kind in ("mlx5", "link") and event.bus_id is not None:
-            if event.signature == "kernel.nic_gone":
-                words = "its driver no longer reads its registers"
-                lost.setdefault(event.bus_id, (name_of(node, event.bus_id), words, event.origin))
-            elif is_up(event):
-                lost.pop(event.bus_id, None)  # a reset brought it back
-    return tuple(lost.values())
-
-
 def links_down(node: Node) -> tuple[PortTrouble, ...]:
     """Adapters whose last word in the log is that their link went down, where nothing else says how the port is."""
     events = []
@@ -142,14 +136,13 @@ def _unsteady(node: Node) -> Iterator[PortTrouble]:
         name, events = port.name, port.events
         downs = [event for event in events[:-1] if is_down(event)]
         flaps = len(downs)
+        words = f"its link went down and came back {plural(flaps, 'time')}"
         if port.plain:
             if _close_together(downs):
-                words = f"its link went down and came back {plural(flaps, 'time')}"
                 yield PortTrouble(name, "flap", Severity.WARNING, words, events, Confidence.MEDIUM)
             continue
         again = sum(is_up(one) and is_up(other) for one, other in pairwise(events))
         if flaps >= MANY_FLAPS or (not flaps and again >= MANY_RETURNS):
-            words = f"its link went down and came back {plural(flaps, 'time')}"
             if not flaps:
                 words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
             yield PortTrouble(name, "flap", Severity.WARNING, words, events)

@@ -22,10 +22,16 @@ _SHOWN = 3
 def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
     """What a step loses to these dimensions lying as they do."""
     us = fsum(dimension.step_us - dimension.best_us for dimension in dimensions)
+    return waiting_cost(audit, us, "nothing of {} by these sizes")
+
+
+def waiting_cost(audit: Audit, us: float, nothing: str, why: str = "") -> Cost:
+    """What waiting so long costs; `nothing` where it is none."""
     of = of_what(audit)
     if us <= 0:
-        return Cost(text=f"nothing of {of} by these sizes")
-    return cost_of(audit, us / audit.step_us, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}")
+        return Cost(text=nothing.format(of))
+    share = us / audit.step_us if audit.step_us > 0 else 0.0
+    return cost_of(audit, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}{why}")
 
 
 def of_what(audit: Audit) -> str:

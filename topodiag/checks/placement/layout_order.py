@@ -8,7 +8,7 @@ from math import fsum
 import numpy as np
 
 from topodiag.checks.interface import PlacementCheck, spell_ranks
-from topodiag.checks.placement.layout_groups import cost_of, lost, named, of_what, where
+from topodiag.checks.placement.layout_groups import lost, named, waiting_cost, where
 from topodiag.checks.placement.layout_ranks import NOTHING, WORTH
 from topodiag.cost.step import MATTERS
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
@@ -16,7 +16,7 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.layout import Pattern, of_label
 from topodiag.placement.audit import Audit, DimensionAudit
 from topodiag.placement.price import off_rail_us, pairs_of
-from topodiag.words.units import in_ms, plural
+from topodiag.words.units import plural
 
 
 class StagesApart(PlacementCheck, id="PLC003"):
@@ -60,12 +60,12 @@ class StagesApart(PlacementCheck, id="PLC003"):
         if not mine:
             return self.not_applicable(audit, "no pipeline in the layout")
         gained = audit.waited_us - fsum(dimension.best_us for dimension in audit.dimensions)
-        audits = [dim for dim in mine if _outermost_difference(audit, dim) is not None and not audit.instead_of(dim)]
-        findings = [self._report(audit, dim) for dim in audits if gained > NOTHING * audit.step_us]
-        return self.any_of(audit, findings)
+        further = mine if gained > NOTHING * audit.step_us else []
+        pairs = [(dim, _outermost_difference(audit, dim)) for dim in further if not audit.instead_of(dim)]
+        return self.any_of(audit, [self._report(audit, dim, *pair) for dim, pair in pairs if pair is not None])
 
-    def _report(self, audit: Audit, dim: DimensionAudit) -> Finding:
-        level, now, best = _outermost_difference(audit, dim) or (0, 0, 0)
+    def _report(self, audit: Audit, dim: DimensionAudit, level: int, now: int, best: int) -> Finding:
+        """Pairs of stages that meet at a level or further out, and how many would have to."""
         name = audit.level_name(level)
         levels = pair_levels(audit.cluster, dim.groups, audit.assignment).max(axis=1)
         groups = np.flatnonzero(levels >= level)
@@ -177,12 +177,9 @@ class PeersOnOtherRails(PlacementCheck, id="PLC004"):
 def _off_rail_cost(audit: Audit, dim: DimensionAudit) -> Cost:
     """What a step waits longer because peers change rails."""
     us = fsum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in dim.now)
-    of = of_what(audit)
     way = "over the spine, or over NVLink to another GPU's NIC"
-    if us <= 0:
-        return Cost(text=f"gradient traffic crosses rails, {way}: nothing of {of}, as its groups meet further out too")
-    share = us / audit.step_us if audit.step_us > 0 else 0.0
-    return cost_of(audit, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}: {way}")
+    nothing = f"gradient traffic crosses rails, {way}: nothing of {{}}, as its groups meet further out too"
+    return waiting_cost(audit, us, nothing, f": {way}")
 
 
 def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
