@@ -10,7 +10,7 @@ from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
-from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
+from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, where_used
 from topodiag.checks.shared.job.text import ask_for, came_up, failed
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Coverage, Finding, Outcome
@@ -153,30 +153,21 @@ class NicOnOtherSocket(JobCheck, id="NUM001", unless=logs.one_node):
             own = any(logs.cpu_of(system, other) == mine for other in system.of_kind("NET"))
             virtual = not use.net.guid.strip("0x")  # sockets: NCCL hangs them below the first CPU
             if mine != its and not own and not virtual:
-                across[use.host].setdefault(logs.gpu_word(job, use.world) or use.gpu.name, use)
+                across[use.host].setdefault(use.label, use)
         if not judged:
             return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job)}")
         if not across:
             return self.clean(job, "", Coverage(judged, judged, "connections"))
-        return self.with_findings(
-            job, logs.fold([self._report(job, host, entries) for host, entries in across.items()])
-        )
+        return self.with_findings(job, logs.fold([self._report(job, list(uses.values())) for uses in across.values()]))
 
-    def _report(self, job: Job, host: str, entries: dict[str, NicUse]) -> Finding:
-        conns = job.connections
-        ranks = sorted({use.world for use in entries.values()} - {-1})
-        first = next(iter(entries.values()))
+    def _report(self, job: Job, uses: Sequence[NicUse]) -> Finding:
+        conns, first, where = job.connections, uses[0], where_used(uses)
         return self.finding(
-            self.where(
-                (host,),
-                ranks=ranks,
-                gpus=list(entries),
-                nics=sorted({port for use in entries.values() for port in use.ports}),
-            ),
+            where,
             "job numa",
-            f"{host}: {fold_runs(list(entries))} send through a NIC of the other socket: theirs has none",
+            f"{first.host}: {fold_runs(where.gpus)} send through a NIC of the other socket: theirs has none",
             observed=f"{'+'.join(first.ports) or conns.label(first.entry)} below another CPU than the GPU",
-            evidence=[conns.origin(use.entry) for use in entries.values()],
+            evidence=[conns.origin(use.entry) for use in uses],
         )
 
 

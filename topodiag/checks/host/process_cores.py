@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.host.numa import UNBOUNDED_GBS, between_sockets_gbs, sockets_of
 from topodiag.checks.interface import NodeCheck
@@ -14,7 +14,7 @@ from topodiag.model.finding import Confidence, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
 from topodiag.model.system import Process
-from topodiag.words.units import fold_numbers, fold_runs, in_gbs, percent
+from topodiag.words.units import fold_numbers, fold_runs, grouped, in_gbs, percent
 
 AWAY_SHARE = 0.5
 """A process counts as bound away from its GPU when less than this share of its cpus is on the GPU's socket: with half
@@ -23,11 +23,12 @@ of them there the scheduler can keep the proxy threads near."""
 
 @dataclass(frozen=True, slots=True)
 class BoundProcess:
-    """Where a process may run and where its GPU is, as sets of cpus."""
+    """Where a process may run, the cpus near its GPU, and those of the GPU's socket."""
 
     process: Process
     gpu: Gpu
     allowed: frozenset[int]
+    near: frozenset[int]
     local: frozenset[int]
 
     @property
@@ -87,17 +88,11 @@ class ProcessAwayFromGpu(NodeCheck, id="NUM002"):
         coverage = Coverage(len(bound), len(single), "processes with one GPU")
         if not bound:
             return self.unknown(judged, "the cores of these processes or of their GPUs are not known")
-        away = [
-            at for at in bound if not at.allowed >= _local_cores(judged, at.gpu, at.local) and at.share < AWAY_SHARE
-        ]
+        # Processes wholly outside the socket of their GPU, then those mostly outside.
+        away = grouped((at.share > 0, at) for at in bound if not at.allowed >= at.near and at.share < AWAY_SHARE)
+        findings = [self._report(judged, group) for _, group in sorted(away.items())]
         unseen = str(coverage) if len(bound) < len(single) else ""
-        return self.any_of(judged, self._of_groups(judged, away), coverage, unknown=unseen)
-
-    def _of_groups(self, node: Node, away: Sequence[BoundProcess]) -> Iterator[Finding]:
-        """Processes wholly outside the socket of their GPU, then those mostly outside."""
-        for group in ([at for at in away if at.share == 0], [at for at in away if at.share != 0]):
-            if group:
-                yield self._report(node, group)
+        return self.any_of(judged, findings, coverage, unknown=unseen)
 
     def _report(self, node: Node, group: Sequence[BoundProcess]) -> Finding:
         labels = sorted({at.gpu.label for at in group}, key=lambda label: (len(label), label))
@@ -138,23 +133,19 @@ def _home(node: Node, gpu: Gpu) -> Fact[str]:
     return Fact()
 
 
-def _local_cores(node: Node, gpu: Gpu, fallback: frozenset[int]) -> frozenset[int]:
-    return parse_cpulist(_home(node, gpu).value or "") or fallback
-
-
 def _bound(node: Node, process: Process, gpu: Gpu) -> BoundProcess | None:
     """The process's cores and those of the GPU's whole socket, or None when either is not known."""
     allowed = parse_cpulist(process.cpus_allowed.value or "")
     local = parse_cpulist(_home(node, gpu).value or "")
     if not allowed or not local:
         return None
-    homes = sockets_of(node)
+    near, homes = local, sockets_of(node)
     cpus = {numa.id: parse_cpulist(numa.cpus.value or "") or frozenset() for numa in node.numa}
     mine = {homes[number] for number, members in cpus.items() if number in homes and members & local}
     for number, members in cpus.items():
         if homes.get(number) in mine:
             local |= members
-    return BoundProcess(process, gpu, allowed, local)
+    return BoundProcess(process, gpu, allowed, near, local)
 
 
 def _bind_cost(node: Node) -> str:

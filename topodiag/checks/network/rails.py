@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, nics_by_host
+from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses, nics_by_host, where_used
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, packed
@@ -23,10 +23,9 @@ from topodiag.words.units import fold_runs, plural
 
 @dataclass(frozen=True, slots=True)
 class _Far:
-    """A GPU and the far NIC that it sends by: its first such use, the path between them, a nearer NIC."""
+    """The first use of a far NIC by a GPU, the path between them, a nearer NIC."""
 
     use: NicUse
-    gpu: str
     kind: str
     near: str
 
@@ -79,8 +78,7 @@ class FarNic(JobCheck, id="NET004"):
             near = [device.name for device in system.of_kind("NET")
                     if (logs.path_between(system, gpu.name, device.name) or taken or 99) <= logs.NEAR]  # fmt: skip
             if taken > logs.NEAR and near and net.name not in near:
-                label = logs.gpu_word(job, use.world) or gpu.name
-                distance = _Far(use, label, taken.name, use.names.get(near[0], near[0]))
+                distance = _Far(use, taken.name, use.names.get(near[0], near[0]))
                 far[use.host].setdefault(f"{gpu.name} {net.name}", distance)
         coverage = Coverage(judged, sum(use.entries for use in logs.net_uses(job.connections)), "connections")
         reports = [self._report(job, host, list(entries.values())) for host, entries in sorted(far.items())]
@@ -116,18 +114,12 @@ class FarNic(JobCheck, id="NET004"):
 
     def _report(self, job: Job, host: str, entries: list[_Far]) -> Finding:
         conns = job.connections
-        labels = list(dict.fromkeys(entry.gpu for entry in entries))
-        first = entries[0]
+        first, where = entries[0], where_used([entry.use for entry in entries])
         nic = "+".join(first.use.ports) or conns.label(first.use.entry)
         return self.finding(
-            self.where(
-                (host,),
-                ranks=sorted({entry.use.world for entry in entries} - {-1}),
-                gpus=labels,
-                nics=sorted({port for entry in entries for port in entry.use.ports}),
-            ),
+            where,
             self.advice("far nic", near=first.near),
-            f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
+            f"{host}: {fold_runs(where.gpus)} send by a far NIC ({first.use.label} over {nic} at {first.kind})",
             observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
             evidence=[conns.origin(entry.use.entry) for entry in entries],
         )

@@ -9,10 +9,16 @@ import numpy as np
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.nic_uses import FewerThanOthers, fewer_than_others, nics_by_host, ranks_of
+from topodiag.checks.shared.job.nic_uses import (
+    FewerThanOthers,
+    cost_of_fewer,
+    fewer_than_others,
+    nics_by_host,
+    ranks_of,
+)
 from topodiag.checks.shared.job.text import ask_for, unconnected
 from topodiag.model.connections import distinct
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.words.units import fold_runs, in_gbs
 
@@ -101,15 +107,12 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         have, want = counts
         first = fast[hosts[0]]
         idle = [hca.name for index, hca in sorted(first.items()) if index not in busy]
-        speed = max((hca.speed_mbps or 0 for hca in first.values()), default=0) / 8000
-        lost = (want - have) * speed
-        cost = Cost(lost, 1 - have / want, f"{want - have} x {in_gbs(speed)} of each node") if speed else Cost()
         return self.finding(
             self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=idle),
             self.advice("nics left out", want=want),
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
             observed=f"no connection over {fold_runs(idle)}",
-            cost=cost,
+            cost=cost_of_fewer(have, want, first.values()),
             evidence=[hca for hca in first.values() if hca.name in idle],
             coverage=Coverage(len(hosts), len(fast), "nodes"),
         )
@@ -118,8 +121,6 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         """A setting of this job alone: the NICs are there, as another job or the capture of the node shows."""
         have, want, setting = len(shorter.kept), len(shorter.more), shorter.filters[0]
         idle = sorted({hca.name for hca in shorter.more} - {hca.name for hca in shorter.kept})
-        speed = max((hca.speed_mbps or 0 for hca in shorter.more), default=0) / 8000
-        lost, text = (want - have) * speed, f"{want - have} x {in_gbs(speed)} of each node"
         return self.finding(
             self.where(list(shorter.hosts), ranks=logs.ranks_on(job, list(shorter.hosts)), nics=idle),
             "nics left to others",
@@ -127,7 +128,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             + (" are up there" if shorter.captured else " another job uses there"),
             observed=f"{fold_runs([hca.name for hca in shorter.kept])} in use; without {fold_runs(idle)}",
             expected=f"{want} NICs, as {'the capture shows' if shorter.captured else 'in the other job'}",
-            cost=Cost(lost, 1 - have / want, text) if speed else Cost(share=1 - have / want),
+            cost=cost_of_fewer(have, want, shorter.more),
             evidence=[setting, *(*shorter.kept[:1], *shorter.more[:1])],
             settings=(("NCCL_IB_HCA", None),),
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.nic_uses import FewerThanOthers, port_names, short_of_captures
+from topodiag.checks.shared.job.nic_uses import FewerThanOthers, cost_of_fewer, port_names, short_of_captures
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
@@ -125,7 +125,6 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)
         mine = {hca.name for hca in listed[hosts[0]].values()}
         lacking = [hca for hca in listed[model].values() if hca.name not in mine]
-        speed = max((hca.speed_mbps or 0 for hca in listed[model].values()), default=0) / 8000
         filtered = logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         differs = len({given.value for _, given in filtered}) > 1
         return self.finding(
@@ -135,9 +134,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
             + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
             observed=f"{count} listed; not there: {fold_runs([hca.name for hca in lacking]) if lacking else 'unnamed'}",
             expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
-            cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {in_gbs(speed)} of the node")
-            if speed
-            else Cost(share=1 - count / usual),
+            cost=cost_of_fewer(count, usual, listed[model].values()),
             evidence=(*list(listed[hosts[0]].values())[:3], *lacking[:3]),
             coverage=Coverage(len(hosts), len(listed), "nodes"),
         )

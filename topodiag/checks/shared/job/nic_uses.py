@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from string import hexdigits
 
@@ -13,9 +13,11 @@ from topodiag.checks.shared.job import logs
 from topodiag.lazy import dataclass
 from topodiag.model.connections import distinct
 from topodiag.model.devices import NicRole, ports_of
+from topodiag.model.finding import Cost, Where
 from topodiag.model.job import GivenSetting, Hca, Job
 from topodiag.model.job_wires import nics_of
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
+from topodiag.words.units import in_gbs
 
 
 def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
@@ -31,7 +33,7 @@ def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
 @dataclass(frozen=True, slots=True)
 class NicUse:
     """What a GPU sends or receives by one NIC, both as the host's print has them: the first such entry, how many, the
-    world rank (-1 unknown), the names of the host's NICs by vertex where a line has them."""
+    world rank (-1 unknown), the names of the host's NICs by vertex where a line has them. `label`: of the GPU."""
 
     entry: int
     entries: int
@@ -41,6 +43,7 @@ class NicUse:
     gpu: SystemDevice
     net: SystemDevice
     names: Mapping[str, str]
+    label: str
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -73,7 +76,15 @@ def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
             system = view.get(place)
             gpu, net = (logs.gpu_of(system, rank), net_of(system, dev)) if system else (None, None)
             if system and gpu and net:
-                yield NicUse(batch.first + entry, count, place[1], world, system, gpu, net, names[place])
+                label = logs.gpu_word(job, world) or gpu.name
+                yield NicUse(batch.first + entry, count, place[1], world, system, gpu, net, names[place], label)
+
+
+def where_used(uses: Sequence[NicUse]) -> Where:
+    """The ranks, GPUs and NICs of uses of one host."""
+    ports = tuple(sorted({port for use in uses for port in use.ports}))
+    ranks = tuple(sorted({use.world for use in uses} - {-1}))
+    return Where((uses[0].host,), tuple(dict.fromkeys(use.label for use in uses)), ports, ranks)
 
 
 def net_of(system: NcclSystem, net_dev: int) -> SystemDevice | None:
@@ -139,6 +150,13 @@ def short_of_captures(job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list
             known = shorter.get(key, FewerThanOthers((), *sides, (), captured=True))
             shorter[key] = replace(known, hosts=(*known.hosts, host))
     return list(shorter.values())
+
+
+def cost_of_fewer(have: int, want: int, nics: Iterable[Hca]) -> Cost:
+    """What nodes lose that use fewer of these NICs than they could; the share alone where no line says their rate."""
+    speed = max((hca.speed_mbps or 0 for hca in nics), default=0) / 8000
+    text = f"{want - have} x {in_gbs(speed)} of each node" if speed else ""
+    return Cost((want - have) * speed or None, 1 - have / want, text)
 
 
 def ranks_of(job: Job, host: str) -> int:
