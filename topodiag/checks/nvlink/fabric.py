@@ -12,7 +12,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin, Topic
+from topodiag.model.provenance import Fact, Topic
 from topodiag.words.units import fold_runs, grouped, in_gbs
 
 IMEX = "nvidia-imex"
@@ -97,11 +97,13 @@ class FabricNotReady(NodeCheck, id="NVL005"):
 
     def _by_service_alone(self, node: Node, gpus: Sequence[Gpu]) -> Outcome | None:
         """What a service or the driver says without a word of the GPUs' registration."""
+        # On a machine without NVSwitches the services fail as well.
+        unseen = not node.topics & {Topic.GPUS, Topic.PCI} if not node.gpus else not _shows_kind(node)
         if (mismatch := _refused_by_driver(node, gpus)) is not None:
             finding = self._versions_differ(node, mismatch)
-        elif _imex_failed_alone(node):
+        elif unseen and not node.gpus and node.os.services.get(IMEX, Fact()).value == "failed":
             finding = self._imex(node)
-        elif _failed_alone(node):
+        elif unseen and fabric_machine.manager_failed(node):
             finding = self._manager(node, fabric_machine.FAILED_ALONE, ())
         elif fabric_machine.manager_absent(node, gpus):
             finding = self._manager(node, fabric_machine.ABSENT_ALONE, ())
@@ -129,7 +131,11 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             observed=fault.text,
             fix=self._registration_steps(node, fault),
             cost=_cost(members[0], fault),
-            evidence=[origin for gpu in members for origin in _origins(gpu)],
+            evidence=[
+                fact
+                for gpu in members
+                for fact in (gpu.fabric.state, gpu.fabric.status, gpu.fabric.cluster_uuid, gpu.fabric.health)
+            ],
         )
 
     def _driver_waits(self, node: Node, error: str) -> Finding:
@@ -177,13 +183,8 @@ class FabricNotReady(NodeCheck, id="NVL005"):
     def _registration_steps(self, node: Node, fault: fabric_machine.Fault) -> tuple[str, ...]:
         if fault.severity is Severity.INFO:
             return self.steps("wait after boot")
-        place = (
-            "manager's log"
-            if fabric_machine.runs_manager_here(node)
-            else "host of the guest"
-            if node.is_vm
-            else "rack's manager"
-        )
+        elsewhere = "host of the guest" if node.is_vm else "rack's manager"
+        place = "manager's log" if fabric_machine.runs_manager_here(node) else elsewhere
         return self.steps("state of the fabric", place, "reset the board")
 
     def _imex(self, node: Node) -> Finding:
@@ -203,20 +204,10 @@ def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> Event | None:
     return None if up or node.os.services.get(fabric_machine.FABRIC_MANAGER, Fact()).value == "active" else last
 
 
-def _failed_alone(node: Node) -> bool:
-    """Whether systemd says that the service failed, and nothing in the evidence shows what the machine is."""
-    if not fabric_machine.manager_failed(node):
-        return False
-    if not node.gpus:
-        return not node.topics & {Topic.GPUS, Topic.PCI}
-    shown = any(map(gpu_spec, node.gpus)) or any(map(fabric_machine.registers, node.gpus)) or node.nvswitches
-    return not (shown or fabric_machine.links_to_switch(node) or fabric_machine.bridged_pair(node))
-
-
-def _imex_failed_alone(node: Node) -> bool:
-    """The same of IMEX, which machines have no use for whose NVLink ends at the node."""
-    failed = node.os.services.get(IMEX, Fact()).value == "failed"
-    return failed and not node.gpus and not node.topics & {Topic.GPUS, Topic.PCI}
+def _shows_kind(node: Node) -> bool:
+    """Whether the evidence shows of a node's GPUs what machine they are of."""
+    shown = any(map(gpu_spec, node.gpus)) or any(map(fabric_machine.registers, node.gpus)) or bool(node.nvswitches)
+    return shown or fabric_machine.links_to_switch(node) or fabric_machine.bridged_pair(node)
 
 
 def _not_ready_error(node: Node) -> str:
@@ -288,8 +279,3 @@ def _cost_without_manager(node: Node, waiting: Sequence[Gpu], severity: Severity
     if severity is Severity.ERROR:
         return Cost(text="CUDA fails with error 802 (system not yet initialized), or NCCL goes over PCIe")
     return Cost(text="NVLink SHARP groups cannot be made and failed links are not routed round until it runs")
-
-
-def _origins(gpu: Gpu) -> list[Origin | None]:
-    fabric = gpu.fabric
-    return [fabric.state.origin, fabric.status.origin, fabric.cluster_uuid.origin, fabric.health.origin]

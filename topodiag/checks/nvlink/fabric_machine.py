@@ -43,10 +43,11 @@ def registers(gpu: Gpu) -> bool:
 
 def faults_of(node: Node, gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
     """All that is wrong with one GPU that registers with a fabric; `peers` are the GPUs of its node."""
-    return [*_registration(node, gpu), *_health(gpu), *_domain(gpu, siblings)]
+    faults = (_registration(node, gpu), _health(gpu), _domain(gpu, siblings))
+    return [fault for fault in faults if fault is not None]
 
 
-def _registration(node: Node, gpu: Gpu) -> list[Fault]:
+def _registration(node: Node, gpu: Gpu) -> Fault | None:
     state, status = gpu.fabric.state.value or "", gpu.fabric.status.value
     words = state.replace("_", " ")
     wanted = "state completed and status success (NCCL and CUDA need both)"
@@ -55,19 +56,19 @@ def _registration(node: Node, gpu: Gpu) -> list[Fault]:
         if just_booted(node):
             minutes = f"{(uptime or 0.0) / 60:.0f} minutes after boot"
             text = f"fabric registration is {words}, {minutes}: transient"
-            return [Fault(Severity.INFO, text, f"{wanted} within {BOOT_S / 60:.0f} minutes of boot", waiting=True)]
+            return Fault(Severity.INFO, text, f"{wanted} within {BOOT_S / 60:.0f} minutes of boot", waiting=True)
         if uptime is None and state == "in_progress":
             text = f"fabric registration is {words} (uptime unknown: may be transient)"
-            return [Fault(Severity.WARNING, text, wanted, Confidence.MEDIUM, waiting=True)]
-        return [Fault(Severity.ERROR, f"fabric registration is {words}", wanted, waiting=True)]
+            return Fault(Severity.WARNING, text, wanted, Confidence.MEDIUM, waiting=True)
+        return Fault(Severity.ERROR, f"fabric registration is {words}", wanted, waiting=True)
     if status and status != "success":
-        return [Fault(Severity.ERROR, f"fabric registration ended with {status}", wanted, refused=True)]
-    return []
+        return Fault(Severity.ERROR, f"fabric registration ended with {status}", wanted, refused=True)
+    return None
 
 
-def _health(gpu: Gpu) -> list[Fault]:
+def _health(gpu: Gpu) -> Fault | None:
     if gpu.fabric.state.value != "completed":
-        return []
+        return None
     parts = []
     if gpu.fabric.health.value in ("unhealthy", "limited"):
         parts.append({"unhealthy": "unhealthy", "limited": "of limited capacity"}[gpu.fabric.health.value])
@@ -77,32 +78,28 @@ def _health(gpu: Gpu) -> list[Fault]:
     if problems:
         parts.append(f"with {', '.join(problems[:6])}")
     if not parts:
-        return []
+        return None
     passing = all(any(sign in problem.lower() for sign in PASSING) for problem in problems)
     mild = gpu.fabric.health.value != "unhealthy" and gpu.fabric.bandwidth.value != "degraded" and passing
     expected = "health healthy, bandwidth full, no other field set (DCGM fails a GPU for any of them)"
-    return [Fault(Severity.WARNING if mild else Severity.ERROR, f"the fabric is {' '.join(parts)}", expected)]
+    return Fault(Severity.WARNING if mild else Severity.ERROR, f"the fabric is {' '.join(parts)}", expected)
 
 
-def _domain(gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
+def _domain(gpu: Gpu, siblings: list[Gpu]) -> Fault | None:
     if gpu.fabric.state.value != "completed" or gpu.fabric.cluster_uuid.value is None:
-        return []
+        return None
     known = [sibling for sibling in siblings if sibling.fabric.cluster_uuid.value is not None]
     common = majority(cluster(sibling) for sibling in known)
-    if common is None:
-        return []
-    if cluster(gpu) is None:
-        text = "in no multi-node NVLink domain, unlike its peers"
-        return [Fault(Severity.ERROR, text, f"cluster {common}, as its peers", outlier=True)]
-    if cluster(gpu) != common:
-        return [
-            Fault(Severity.ERROR, f"in NVLink cluster {cluster(gpu)}", f"cluster {common}, as its peers", outlier=True)
-        ]
     clique = majority(sibling.fabric.clique_id.value for sibling in known if sibling.fabric.clique_id.value is not None)
-    own = gpu.fabric.clique_id.value
+    own, uuid = gpu.fabric.clique_id.value, cluster(gpu)
+    if common is None:
+        return None
+    if uuid != common:
+        text = f"in NVLink cluster {uuid}" if uuid else "in no multi-node NVLink domain, unlike its peers"
+        return Fault(Severity.ERROR, text, f"cluster {common}, as its peers", outlier=True)
     if own is not None and clique is not None and own != clique:
-        return [Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its peers", outlier=True)]
-    return []
+        return Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its peers", outlier=True)
+    return None
 
 
 FABRIC_MANAGER = "nvidia-fabricmanager"
