@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.comparisons import majority, tallied
+from topodiag.checks.shared.devices import amd_mesh
 from topodiag.checks.shared.node import kernel
-from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
-from topodiag.lazy import dataclass
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -31,19 +30,11 @@ MIN_SIBLINGS = 2
 Sign = tuple[str, Origin | None]
 """How a loss shows, in words, and where that stands."""
 
+Signs = tuple[Sequence[Sign], Sequence[Sign], Sequence[Sign]]
+"""What the log, the driver and the bus show of a GPU that is lost."""
+
 
 _OTHER_REASON = frozenset({"kernel.api_mismatch", "kernel.gpu_unsupported"})
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """One GPU that is lost: how that shows, and whether it answers again since."""
-
-    label: str
-    signs: tuple[str, ...]
-    evidence: tuple[Origin | None, ...]
-    again: bool
-    confidence: Confidence = Confidence.HIGH
 
 
 class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
@@ -86,27 +77,28 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         lost = losses(judged)
-        short = self._short(judged, peers, {loss.label for loss in lost})
+        short = self._short(judged, peers, set(lost))
         total = len(judged.gpus)
         seen = sum(kernel.answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
-        findings = [*(self._lost(judged, loss) for loss in lost), *([short] if short is not None else [])]
+        findings = [*(self._lost(judged, *loss) for loss in lost.items()), *([short] if short is not None else [])]
         if findings or (seen == total and (seen or Topic.GPUS in judged.topics)):
             return self.any_of(judged, findings, coverage, "" if judged.gpus else "no GPU is in this node")
         if kernel.log_was_read(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
         return self.unknown(judged, _unasked(judged, seen, total))
 
-    def _lost(self, node: Node, loss: Loss) -> Finding:
-        words = "was lost and answers again" if loss.again else "is lost"
+    def _lost(self, node: Node, label: str, signs_by_source: Signs) -> Finding:
+        again, (logged, said, on_bus) = is_back(node, label, signs_by_source), signs_by_source
+        signs = dict.fromkeys(words for words, _ in (*logged, *said, *on_bus))
         return self.finding(
-            self.where(node, gpus=kernel.where_gpus([loss.label])),
-            "lost and back" if loss.again else "lost",
-            f"{kernel.named(node, loss.label)} {words}: {loss.signs[0]}",
-            severity=Severity.WARNING if loss.again else Severity.ERROR,
-            observed="; ".join(loss.signs),
-            evidence=loss.evidence,
-            confidence=loss.confidence,
+            self.where(node, gpus=kernel.where_gpus([label])),
+            "lost and back" if again else "lost",
+            f"{kernel.named(node, label)} {'was lost and answers again' if again else 'is lost'}: {next(iter(signs))}",
+            severity=Severity.WARNING if again else Severity.ERROR,
+            observed="; ".join(signs),
+            evidence=[origin for _, origin in (*logged, *said, *on_bus)],
+            confidence=Confidence.HIGH if logged or said else Confidence.MEDIUM,
         )
 
     def _missing(
@@ -144,9 +136,8 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
 
     def _board_short(self, node: Node, here: int) -> Finding | None:
         """GPUs of AMD's that are missing of a board on which each has one link to each of the others."""
-        names = {gpu.name.value for gpu in node.gpus}
-        product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
-        if product is None or not product.mesh or here > product.links:
+        product = amd_mesh(node.gpus)
+        if product is None or here > product.links:
             return None
         why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
         return self._missing(node, here, product.links + 1, why)
@@ -165,37 +156,21 @@ def _unasked(node: Node, seen: int, total: int) -> str:
     return f"no source in the evidence shows whether the GPUs answer, and {kernel.no_log(node)}"
 
 
-def losses(node: Node) -> tuple[Loss, ...]:
-    """The GPUs that are lost, or were and answer again, by every sign of it."""
-    standing, logged = _said_by_driver(node), _logged(node)
-    only_bus: set[str] = set()
-    for label, sign in _seen_on_bus(node):
-        if not standing[label] and not logged[label]:
-            only_bus.add(label)
-        standing[label].append(sign)
-    labels = dict.fromkeys(label for signs in (logged, standing) for label, lines in signs.items() if lines)
-    return tuple(_loss(node, label, logged[label], standing[label], label in only_bus) for label in labels)
+def losses(node: Node) -> dict[str, Signs]:
+    """The GPUs that are lost, or were and answer again, with what shows it."""
+    logged, said, on_bus = _logged(node), _said_by_driver(node), _seen_on_bus(node)
+    labels = dict.fromkeys((*logged, *said, *on_bus))
+    return {label: (logged.get(label, []), said.get(label, []), on_bus.get(label, [])) for label in labels}
 
 
-def _loss(node: Node, label: str, logged: Sequence[Sign], standing: Sequence[Sign], only_bus: bool) -> Loss:
-    """One GPU's loss. What the log alone says is past where the GPU answers; what stands now is not."""
-    own = next((gpu for gpu in node.gpus if gpu.label == label), None)
-    return Loss(
-        label,
-        tuple(dict.fromkeys(words for words, _ in (*logged, *standing))),
-        tuple(origin for _, origin in (*logged, *standing)),
-        again=not standing and own is not None and kernel.answers(own),
-        confidence=Confidence.MEDIUM if only_bus else Confidence.HIGH,
-    )
+def is_back(node: Node, label: str, signs: Signs) -> bool:
+    """Whether a GPU that was lost answers again: what the log alone says is past then, what stands now is not."""
+    return not signs[1] and not signs[2] and any(gpu.label == label and kernel.answers(gpu) for gpu in node.gpus)
 
 
 def _said_by_driver(node: Node) -> dict[str, list[Sign]]:
-    signs: dict[str, list[Sign]] = defaultdict(list)
-    for gpu in node.gpus:
-        words = gpu.lost.value or ""
-        if words and LOST_WORDS not in words.lower():
-            signs[gpu.label].append((f"the driver says {words!r}", gpu.lost.origin))
-    return signs
+    lost = [gpu for gpu in node.gpus if gpu.lost.value and LOST_WORDS not in gpu.lost.value.lower()]
+    return grouped((gpu.label, (f"the driver says {gpu.lost.value!r}", gpu.lost.origin)) for gpu in lost)
 
 
 def _logged(node: Node) -> dict[str, list[Sign]]:
@@ -232,11 +207,12 @@ def _not_started(node: Node) -> list[Event]:
     return failed if any(minor not in up for minor in minors) or not (minors or up) else []
 
 
-def _seen_on_bus(node: Node) -> Iterator[tuple[str, Sign]]:
-    """GPUs whose config space the PCI tree shows as lost, by label."""
-    for bus_id, function in node.pci.items():
-        if function.lost.value is not None and _is_gpu(node, function):
-            yield kernel.label_at(node, bus_id), (function.lost.value, function.lost.origin)
+def _seen_on_bus(node: Node) -> dict[str, list[Sign]]:
+    """GPUs whose config space the PCI tree shows as lost."""
+    lost = [(bus_id, pci, pci.lost.value) for bus_id, pci in node.pci.items() if _is_gpu(node, pci)]
+    return grouped(
+        (kernel.label_at(node, bus_id), (words, pci.lost.origin)) for bus_id, pci, words in lost if words is not None
+    )
 
 
 def _is_gpu(node: Node, function: PciDevice) -> bool:
@@ -249,11 +225,7 @@ def _is_gpu(node: Node, function: PciDevice) -> bool:
 
 def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
     """How many nodes of each kind have how many GPUs."""
-    by_kind: dict[tuple[str, str], Tally[int]] = defaultdict(Tally)
-    for node in nodes:
-        if Topic.PCI in node.topics and node.gpus:
-            by_kind[_kind(node)][_on_bus(node)] += 1
-    return by_kind
+    return tallied((_kind(node), _on_bus(node)) for node in nodes if Topic.PCI in node.topics and node.gpus)
 
 
 def _on_bus(node: Node) -> int:

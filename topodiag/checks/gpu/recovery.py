@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.gpu.lost import LOST_WORDS, losses
+from topodiag.checks.gpu.lost import LOST_WORDS, is_back, losses
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.node import kernel
 from topodiag.hardware.xids import recovery_of
@@ -94,9 +94,9 @@ def _asked(node: Node) -> dict[str, Request]:
     refusing = _refusing(node)
     if refusing is not None and (refusing.label != kernel.MASKED or not asked):
         asked.setdefault(refusing.label, refusing)
-    for lost in losses(node):
-        if not lost.again:  # GPU001 says what helps it, and a reset does not reach it
-            asked.pop(lost.label, None)
+    for label, signs in losses(node).items():
+        if not is_back(node, label, signs):  # GPU001 says what helps it, and a reset does not reach it
+            asked.pop(label, None)
     return asked
 
 
@@ -128,9 +128,6 @@ def _last_words(node: Node) -> dict[str, tuple[Event, str]]:
     last: dict[str, tuple[Event, str]] = {}
     for event in node.events:
         if event.kind == "xid" and event.code == 154:
-            pair = recovery_of(event.text)
-            last[kernel.label_at(node, event.bus_id)] = (
-                event,
-                pair[1] if pair is not None else "a change that is cut off",
-            )
+            _, action = recovery_of(event.text) or ("", "a change that is cut off")
+            last[kernel.label_at(node, event.bus_id)] = event, action
     return last

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.state import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.comparisons import majority, tallied
 from topodiag.checks.shared.devices import compute_nics, distance, word
 from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.checks.shared.prices import slow_ports
@@ -17,7 +16,7 @@ from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Nic, NicRole
+from topodiag.model.devices import Nic, NicRole, PciDevice
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
@@ -168,9 +167,8 @@ def _present(node: Node) -> tuple[Nic, ...]:
 
 def _system(node: Node) -> SystemSpec | None:
     name = node.system.value
-    if name is None:
-        return None
-    return next((spec for spec in systems() if spec.name == name), None) or system_by_product(name)
+    named = next((spec for spec in systems() if spec.name == name), None)
+    return named or (system_by_product(name) if name is not None else None)
 
 
 def _by_datasheet(node: Node, present: Sequence[Nic]) -> Gap | None:
@@ -182,12 +180,10 @@ def _by_datasheet(node: Node, present: Sequence[Nic]) -> Gap | None:
         kinds = {product(nic) for nic in present}
         alike = [nic for nic in node.nics if nic.role is NicRole.STORAGE and product(nic) in kinds]
         present = [*present, *alike]
-    if spec.compute_nics <= len(present):
+    # A guest with the host's name holds what it was given.
+    as_given = spec.compute_nics < OPTIONAL_NICS if spec.virtual else node.is_vm
+    if spec.compute_nics <= len(present) or as_given:
         return None
-    if spec.virtual and spec.compute_nics < OPTIONAL_NICS:
-        return None
-    if node.is_vm and not spec.virtual:
-        return None  # a guest with the host's name holds what it was given
     return Gap(
         spec.compute_nics - len(present),
         f"{spec.compute_nics} compute NICs of {in_gbps(spec.compute_nic_gbps)} in a {spec.name}",
@@ -215,12 +211,8 @@ def _by_peers(node: Node, present: Sequence[Nic], peers: Sequence[Node]) -> Gap 
 
 def _nics_by_shape(nodes: Sequence[Node]) -> dict[tuple[object, ...], Tally[int]]:
     """How many nodes of each shape have how many compute NICs."""
-    by_shape: dict[tuple[object, ...], Tally[int]] = defaultdict(Tally)
-    for node in nodes:
-        shape = _shape(node)
-        if shape is not None:
-            by_shape[shape][len(_present(node))] += 1
-    return by_shape
+    shapes = ((_shape(node), node) for node in nodes)
+    return tallied((shape, len(_present(node))) for shape, node in shapes if shape is not None)
 
 
 def _shape(node: Node) -> tuple[object, ...] | None:
@@ -246,12 +238,9 @@ def _without_near_nic(node: Node, nics: Sequence[Nic]) -> tuple[str, ...]:
 def _idle(node: Node) -> tuple[Nic, ...]:
     """NIC functions without an RDMA device that are of the compute NICs' product, or InfiniBand by class."""
     kinds = {product(nic) for nic in compute_nics(node)} - {""}
-    nics = []
-    for nic in node.nics:
-        function = node.pci_of(nic)
-        if nic.rdma_name or nic.smi_label or nic.netdevs or nic.is_vf.value:
-            continue
-        infiniband = function is not None and function.class_code.get(0) >> 8 == 0x0207
-        if product(nic) in kinds or infiniband:
-            nics.append(nic)
-    return tuple(nics)
+    bare = [nic for nic in node.nics if not (nic.rdma_name or nic.smi_label or nic.netdevs or nic.is_vf.value)]
+    return tuple(nic for nic in bare if product(nic) in kinds or _is_infiniband(node.pci_of(nic)))
+
+
+def _is_infiniband(function: PciDevice | None) -> bool:
+    return function is not None and function.class_code.get(0) >> 8 == 0x0207

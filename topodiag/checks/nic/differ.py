@@ -188,11 +188,8 @@ def _replaces(node: Node, outliers: Sequence[Trait], group: Sequence[Trait]) -> 
     """Whether NICs of an odd link layer stand where peers should: some GPU has no near NIC but them."""
     strange = {trait.nic.name for trait in outliers}
     usual = {trait.nic.name for trait in group} - strange
-    for gpu in node.gpus:
-        near = {name for name in strange | usual if is_near(distance(node, gpu.label, name)[0])}
-        if near and near <= strange:
-            return True
-    return False
+    beside = ({name for name in strange | usual if is_near(distance(node, gpu.label, name)[0])} for gpu in node.gpus)
+    return any(near and near <= strange for near in beside)
 
 
 def _order(value: str) -> tuple[tuple[int, ...], str]:
@@ -202,6 +199,5 @@ def _order(value: str) -> tuple[tuple[int, ...], str]:
 
 def _small_mtu(traits: Sequence[Trait]) -> str:
     small = {trait.value for trait in traits if trait.what == "MTU" and int(trait.value) < FULL_MTU}
-    if not small:
-        return ""
-    return f"all active ports use an RDMA MTU of {', '.join(sorted(small, key=_order))} bytes; {FULL_MTU} is possible"
+    sizes = ", ".join(sorted(small, key=_order))
+    return f"all active ports use an RDMA MTU of {sizes} bytes; {FULL_MTU} is possible" if small else ""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.comparisons import majority, tallied
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
 from topodiag.lazy import regex
@@ -115,12 +114,7 @@ class NicPortSlow(NodeCheck, id="NIC002"):
 
 def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
     """How many ports of each family run at which rate, over all nodes."""
-    rates: dict[Family, Tally[float]] = defaultdict(Tally)
-    for node in nodes:
-        for port in ports_of(node):
-            if port.rate:
-                rates[port.family][port.rate] += 1
-    return rates
+    return tallied((port.family, port.rate) for node in nodes for port in ports_of(node) if port.rate)
 
 
 def _wanted(
@@ -130,22 +124,18 @@ def _wanted(
     now = port.rate or 0.0
     family = [other for other in seen if other.family == port.family]
     rates = [other.rate or 0.0 for other in family]
-    usual, best = majority(rates), max(rates)
-    faster = sum(rate > now for rate in rates)
-    if usual is not None and now < usual:
-        return usual, f"as {plural(faster, 'peer')} of the same product", True
-    if usual is None and now < best:
-        return best, f"as {plural(faster, 'peer')} of the same product", rates.count(now) == 1
-    if usual is not None and faster:
-        return None
-    return _wanted_elsewhere(port, family, everywhere)
+    usual, faster = majority(rates), sum(rate > now for rate in rates)
+    want = max(rates) if usual is None else usual
+    if now < want:
+        return want, f"as {plural(faster, 'peer')} of the same product", usual is not None or rates.count(now) == 1
+    return None if faster else _wanted_elsewhere(port, family, everywhere)
 
 
 def _wanted_elsewhere(
     port: Port, family: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
 ) -> tuple[float, str, bool] | None:
     """The rate of most ports of the product on other nodes, where it is higher. `family` are its own node's."""
-    rates = everywhere.get(port.family, Tally()) - Tally(other.rate for other in family if other.rate)
+    rates = everywhere[port.family] - Tally(other.rate for other in family if other.rate)
     common = majority(rates)
     if common is None or (port.rate or 0.0) >= common:
         return None
@@ -188,40 +178,37 @@ def slow_links(check: NodeCheck, node: Node, links: Sequence[FabricPort]) -> lis
         if port.able.value:
             once.setdefault(frozenset((port.label, port.peer.get(""))), port)
     alike = grouped(((port.runs.get(""), port.able.get("")), port) for port in once.values())
-    return [_finding(check, node, runs, able, bad) for (runs, able), bad in alike.items()]
+    return [
+        _finding(check, node, check.advice("fabric link", able=able), bad, f"both ends can do {able}")
+        for (_, able), bad in alike.items()
+    ]
 
 
 def odd_links(check: NodeCheck, node: Node, links: Sequence[FabricPort]) -> Iterator[Finding]:
     """Links to adapters of one name below one switch, of which a few run slower than all others."""
-    alike: dict[tuple[str, str], list[tuple[float, FabricPort]]] = defaultdict(list)
-    for port in links:
-        named, rate = _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))
-        if named is not None and rate is not None and rate[2] in _LANE:
-            alike[port.node, named[1]].append((int(rate[1]) * _LANE[rate[2]], port))
+    read = ((port, _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))) for port in links)
+    alike = grouped(
+        ((port.node, named[1]), (int(rate[1]) * _LANE[rate[2]], port))
+        for port, named, rate in read
+        if named is not None and rate is not None and rate[2] in _LANE
+    )
     for (_, adapter), ports in alike.items():
         best = max(gbps for gbps, _ in ports)
         bad = [port for gbps, port in ports if gbps < best]
         if len(ports) < MIN_SIBLINGS or not bad or len(bad) * MOST_ODD > len(ports):
             continue
         usual = next(port.runs.get("") for gbps, port in ports if gbps == best)
-        runs = few(list(dict.fromkeys(port.runs.get("") for port in bad)))
-        ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
-        yield check.finding(
-            check.where(node),
-            check.advice("slower than other links", usual=usual),
-            f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {plural(len(ports) - len(bad), 'other link')}"
-            f" to {adapter} at {usual}",
-            observed=f"{runs} on {plural(len(bad), 'link')}",
-            evidence=[port.runs for port in bad[:LINKS_NAMED]],
-        )
+        than = f"{plural(len(ports) - len(bad), 'other link')} to {adapter} at {usual}"
+        yield _finding(check, node, check.advice("slower than other links", usual=usual), bad, than)
 
 
-def _finding(check: NodeCheck, node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:
+def _finding(check: NodeCheck, node: Node, advice: Advice, bad: Sequence[FabricPort], than: str) -> Finding:
     ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
+    runs = few(list(dict.fromkeys(port.runs.get("") for port in bad)))
     return check.finding(
         check.where(node),
-        check.advice("fabric link", able=able),
-        f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, both ends can do {able}",
+        advice,
+        f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {than}",
         observed=f"{runs} on {plural(len(bad), 'link')}",
-        evidence=[port.able for port in bad[:LINKS_NAMED]],
+        evidence=[fact for port in bad[:LINKS_NAMED] for fact in (port.able, port.runs)],
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.devices import by_xgmi, gpu_spec, just_booted, nvlink_count, word
-from topodiag.hardware.amd import amd_gpu_by_name
+from topodiag.checks.shared.devices import amd_mesh, by_xgmi, gpu_spec, just_booted, nvlink_count, word
 from topodiag.hardware.catalog import nvlink_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
@@ -89,9 +88,8 @@ def count_links(node: Node) -> list[LinkCount]:
 def all_joined_by_xgmi(node: Node) -> bool | None:
     """Whether xGMI joins each pair of GPUs of a product that is built so; None of others, and where a pair was not
     seen."""
-    names = {gpu.name.value for gpu in node.gpus}
-    spec = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
-    if spec is None or not spec.mesh or len(node.gpus) - 1 != spec.links:
+    spec = amd_mesh(node.gpus)
+    if spec is None or len(node.gpus) - 1 != spec.links:
         return None
     pairs = [by_xgmi(word(node, a.label, b.label).value) for a, b in combinations(node.gpus, 2)]
     return None if None in pairs else all(pairs)

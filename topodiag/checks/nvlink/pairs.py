@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Sequence
 from itertools import combinations
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import MESH_GPUS, LinkCount
-from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
+from topodiag.checks.shared.devices import SMI_TO_PATH, amd_mesh, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
 from topodiag.hardware.amd import PCIE_LANES, AmdGpu, amd_gpu_by_name
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
@@ -41,6 +42,10 @@ class GpuPair:
     b: Gpu
     joined: bool | None
     words: tuple[Fact[str], ...] = ()
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        return self.a.index, self.b.index
 
     @property
     def says(self) -> str:
@@ -148,17 +153,13 @@ def _see(node: Node, a: Gpu, b: Gpu) -> GpuPair:
     link_word = word(node, a.label, b.label)
     table = node.p2p.get("nvlink", {})
     status = table.get((a.label, b.label)) or table.get((b.label, a.label)) or Fact()
-    words = tuple(fact for fact in (link_word, status) if fact.value)
-    refused = (status.value or "").strip().upper() in REFUSED
-    if (joined := by_xgmi(link_word.value)) is not None:
-        return GpuPair(a, b, joined, words)
-    if nvlink_count(link_word.value):
-        return GpuPair(a, b, not refused, words)
-    if (link_word.value or "").strip().upper() in SMI_TO_PATH:
-        return GpuPair(a, b, False, words)
-    if refused:
-        return GpuPair(a, b, False, words)
-    return GpuPair(a, b, True if (status.value or "").strip().upper() == "OK" else None, words)
+    way, p2p = ((fact.value or "").strip().upper() for fact in (link_word, status))
+    joined = by_xgmi(link_word.value)
+    if joined is None and (p2p in REFUSED or way in SMI_TO_PATH):
+        joined = False
+    elif joined is None and (nvlink_count(link_word.value) or p2p == "OK"):
+        joined = True
+    return GpuPair(a, b, joined, tuple(fact for fact in (link_word, status) if fact.value))
 
 
 def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
@@ -169,8 +170,7 @@ def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[GpuPair]) ->
     if any(by_xgmi(fact.value) is not None for pair in seen for fact in pair.words):
         return _lost_of_xgmi(asked, seen, gpu_pairs)
     switched = {gpu.index for gpu, spec in zip(asked, specs, strict=True) if spec is not None and spec.nvswitch}
-    by_product = [pair for pair in gpu_pairs if pair.a.index in switched and pair.b.index in switched]
-    if by_product:
+    if by_product := [pair for pair in gpu_pairs if switched.issuperset(pair.ends)]:
         return by_product, None
     if all(spec is not None and not spec.bridged and not spec.nvswitch for spec in specs):
         return _lost_of_mesh(asked, seen), f"each GPU of this mesh is joined to {MESH_PEERS} others"
@@ -186,8 +186,7 @@ def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], gpu_pairs: list[GpuPair
     down = [pair for pair in gpu_pairs if pair.says.endswith((" down", " disabled"))]
     if (spec := _amd_mesh(asked)) is not None:
         return gpu_pairs, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
-    joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
-    whole = sum(count == len(asked) - 1 for count in joined.values())
+    whole = sum(count == len(asked) - 1 for count in _peers(seen).values())
     if amd_gpu_by_name(asked[0].name.get("")) is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
         return gpu_pairs, f"xGMI between all pairs: {whole} GPUs are joined to each of the others"
     return down, "the link of the pair up" if down else None
@@ -200,27 +199,26 @@ def _is_sure(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> bool:
 
 def _amd_mesh(asked: Sequence[Gpu]) -> AmdGpu | None:
     """The product of AMD's that has one link to each of the GPUs that are there."""
-    spec = amd_gpu_by_name(asked[0].name.get("")) if len({gpu.name.value for gpu in asked}) == 1 else None
-    return spec if spec is not None and spec.mesh and spec.links == len(asked) - 1 else None
+    spec = amd_mesh(asked)
+    return spec if spec is not None and spec.links == len(asked) - 1 else None
 
 
 def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:
     """Pairs of a hybrid mesh between GPUs that have fewer peers than the pattern, while most GPUs have them all."""
     if len(asked) != MESH_GPUS or len(seen) != MESH_GPUS * (MESH_GPUS - 1) // 2:
         return []
-    joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
-    short = {index for index, count in joined.items() if count < MESH_PEERS}
+    joined = _peers(seen)
+    short = {gpu.index for gpu in asked if joined[gpu.index] < MESH_PEERS}
     if len(short) * 2 >= len(asked) or any(count > MESH_PEERS for count in joined.values()):
         return []
     half = MESH_GPUS // 2
-    return [
-        pair
-        for pair in seen
-        if not pair.joined
-        and pair.a.index in short
-        and pair.b.index in short
-        and (pair.a.index // half == pair.b.index // half or abs(pair.a.index - pair.b.index) == half)
-    ]
+    apart = [(pair, *pair.ends) for pair in seen if not pair.joined and short.issuperset(pair.ends)]
+    return [pair for pair, a, b in apart if a // half == b // half or abs(a - b) == half]
+
+
+def _peers(pairs: Sequence[GpuPair]) -> Tally[int]:
+    """How many peers each GPU is joined to, by its index."""
+    return Tally(index for pair in pairs if pair.joined for index in pair.ends)
 
 
 def _lost_of_unknown(
@@ -229,22 +227,16 @@ def _lost_of_unknown(
     """GPUs of an unknown product that are not joined to a majority that is joined all to all, or to one that must hang
     on a switch: it shows more links to its peers together than any GPU has."""
     for gpu in asked:
-        mine = [pair for pair in seen if gpu.index in (pair.a.index, pair.b.index)]
-        links = sum(nvlink_count(pair.words[0].value) or 0 for pair in mine if pair.words)
+        mine = [pair for pair in seen if gpu.index in pair.ends and pair.words]
+        links = sum(nvlink_count(pair.words[0].value) or 0 for pair in mine)
         if links > MAX_LINKS:
             return gpu_pairs, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
     numbers = {gpu.index for gpu in _culprits(asked, gpu_pairs)}
-    rest = [gpu.index for gpu in asked if gpu.index not in numbers]
-    among = [pair for pair in seen if pair.a.index not in numbers and pair.b.index not in numbers]
-    if (
-        not numbers
-        or len(rest) < 3
-        or len(rest) * 2 <= len(asked)
-        or not among
-        or not all(pair.joined for pair in among)
-    ):
+    rest = len(asked) - len(numbers)
+    among = [pair.joined for pair in seen if numbers.isdisjoint(pair.ends)]
+    if not numbers or rest < 3 or rest * 2 <= len(asked) or not among or not all(among):
         return [], None
-    return gpu_pairs, f"NVLink between all pairs: the other {len(rest)} GPUs are joined to each other"
+    return gpu_pairs, f"NVLink between all pairs: the other {rest} GPUs are joined to each other"
 
 
 def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
@@ -252,38 +244,31 @@ def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
     left = list(lost)
     gpus: list[Gpu] = []
     while left:
-        tally = {gpu.index: sum(gpu.index in (p.a.index, p.b.index) for p in left) for gpu in asked}
+        tally = Tally(index for pair in left for index in pair.ends)
         worst = max(asked, key=lambda gpu: tally[gpu.index])
         if tally[worst.index] < len(asked) - 1 - len(gpus):
             return []
         gpus.append(worst)
-        left = [pair for pair in left if worst.index not in (pair.a.index, pair.b.index)]
+        left = [pair for pair in left if worst.index not in pair.ends]
     return gpus if len(gpus) < len(asked) - 1 else []
 
 
 def _ends(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
     """The GPUs of the lost pairs."""
-    ends = {gpu.index for pair in lost for gpu in (pair.a, pair.b)}
+    ends = {index for pair in lost for index in pair.ends}
     return [gpu for gpu in asked if gpu.index in ends]
 
 
 def _explained(pair: GpuPair, counts: dict[int, LinkCount]) -> str:
     """The check that already names the cause of a pair's loss, or nothing."""
     for gpu in (pair.a, pair.b):
-        if gpu.fabric.state.value in ("not_started", "in_progress"):
+        state, status = gpu.fabric.state.value, gpu.fabric.status.value
+        if state in ("not_started", "in_progress") or status not in (None, "", "success"):
             return f"the fabric of {gpu.label} (NVL005)"
-        if gpu.fabric.status.value not in (None, "", "success"):
-            return f"the fabric of {gpu.label} (NVL005)"
-        count = counts.get(gpu.index)
-        if count is not None and count.active == 0:
+        active, spec = counts[gpu.index].active, counts[gpu.index].spec
+        if active == 0:
             return f"{gpu.label}, which has no link up (NVL001)"
-        if (
-            count is not None
-            and count.active
-            and count.spec
-            and not count.spec.nvswitch
-            and count.active < count.spec.nvlinks
-        ):
+        if active and spec and not spec.nvswitch and active < spec.nvlinks:
             return f"{gpu.label}, which has links down (NVL001)"
     return ""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nvlink import evidence
-from topodiag.checks.shared.comparisons import Far, far
+from topodiag.checks.shared.comparisons import Far, far, tallied
 from topodiag.checks.shared.devices import by_xgmi, gpu_spec, word
 from topodiag.checks.shared.prices import slow_nvlinks
 from topodiag.hardware.amd import PCIE_LANES, amd_gpu_by_name
@@ -98,9 +97,7 @@ class SlowNvlinks(NodeCheck, id="NVL002"):
         if not rated:
             return self.unknown(judged, "no link rate was read" if up or asked else "no link is up")
         coverage = Coverage(len(rated), max(up, len(rated)), "active links")
-        alike: dict[str | None, Tally[float]] = defaultdict(Tally)
-        for link in rated:
-            alike[link.gpu.name.value][round(link.rate, 3)] += 1
+        alike = tallied((link.gpu.name.value, round(link.rate, 3)) for link in rated)
         groups = grouped(
             ((link.rate, *wanted), link)
             for link in rated

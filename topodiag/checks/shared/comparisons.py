@@ -13,6 +13,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from topodiag.lazy import dataclass
+from topodiag.words.units import grouped
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
@@ -41,6 +42,11 @@ class Far(Generic[K]):
     rest: float
     of: int
     outliers: tuple[K, ...]
+
+
+def tallied(pairs: Iterable[tuple[K, V]]) -> dict[K, Counter[V]]:
+    """How often each value comes, by the key beside it."""
+    return {key: Counter(values) for key, values in grouped(pairs).items()}
 
 
 def majority(values: Iterable[V]) -> V | None:

@@ -3,10 +3,11 @@ nothing itself."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import TypeVar
 
+from topodiag.hardware.amd import AmdGpu, amd_gpu_by_name
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import regex
@@ -38,6 +39,13 @@ SOC is what drivers before 2018 call SYS."""
 def gpu_spec(gpu: Gpu) -> GpuSpec | None:
     """The datasheet of a GPU, or None when its name is unknown or in no datasheet."""
     return gpu_by_name(gpu.name.get(""))
+
+
+def amd_mesh(gpus: Sequence[Gpu]) -> AmdGpu | None:
+    """The one product of all these GPUs, where it is AMD's and a link joins each pair of its board."""
+    names = {gpu.name.value for gpu in gpus}
+    spec = amd_gpu_by_name(names.pop() or "") if len(names) == 1 else None
+    return spec if spec is not None and spec.mesh else None
 
 
 def word(node: Node, a: str, b: str) -> Fact[str]:
