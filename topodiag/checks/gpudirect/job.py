@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from topodiag.checks.gpudirect.node import USELESS
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import ask_for, unconnected
@@ -89,7 +90,7 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
                 " GPUDirect RDMA",
                 observed="neither nvidia_peermem nor nv_peer_mem is loaded",
                 fix=self._module_steps(job),
-                cost=self._cost(job, None, False),
+                cost=_cost(None),
                 evidence=[origin for host in hosts for origin in asked[host][1]],
             )
 
@@ -119,7 +120,7 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
             severity=Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
             fix=self._module_steps(job),
-            cost=self._cost(job, view.get(hosts[0]), useless),
+            cost=_cost(view.get(hosts[0]), useless),
             evidence=[
                 *(hca.gdr_origin or hca.origin for hcas in off.values() for hca in hcas[:2]),
                 *[job.connections.origin(uses[0].first) for uses in without_gdr(job)[0].values()][:2],
@@ -137,7 +138,7 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
                 "plugin",
                 f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though"
                 f" {events[0].details['gdr_off']} has it",
-                cost=self._cost(job, None, False),
+                cost=_cost(None),
                 coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
             )
 
@@ -147,10 +148,8 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
             return None
         without = [host for host, uses in off.items() if sum(use.entries for use in uses) == seen[host]]
         # A node that can read for a send can write for a receive.
-        senders = {use.host for use in logs.net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {
-            ""
-        }
-        seen = seen | {host: 1 for host in senders if host not in seen}
+        senders = {use.host for use in logs.net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)}
+        seen = {**seen, **dict.fromkeys(senders - {"", *seen}, 1)}
         others = [host for host in seen if host not in off]
         if not without or not others:
             return None
@@ -160,27 +159,26 @@ class GdrOffInLog(JobCheck, id="GDR001", unless=logs.one_node):
             "gdr on some nodes",
             f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
             observed=f"via {job.connections.label(off[without[0]][0].first)} on {hosts_word(without)}",
-            cost=self._cost(job, next(seen_there, None), False),
+            cost=_cost(next(seen_there, None)),
             evidence=[job.connections.origin(off[host][0].first) for host in without],
             coverage=Coverage(len(without), len(seen), "nodes"),
         )
 
-    def _cost(self, job: Job, system: NcclSystem | None, useless: bool) -> Cost:
-        if useless:
-            return Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
-        text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
-        rates = [net.speed_gbs for net in system.of_kind("NET") if net.speed_gbs] if system is not None else []
-        links = system.links if system is not None else ()
-        lanes = [link.gbs for link in links if link.kind == "PCI" and link.a.startswith("CPU/")]
-        rate, uplink = max(rates, default=0.0), max(lanes, default=0.0)
-        left = min(rate, uplink * HOST_MEMORY_SHARE)
-        if not lanes or left >= rate:
-            return Cost(text=text)
-        return Cost(
-            rate - left,
-            1 - left / rate,
-            f"{text}: {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy",
-        )
+
+def _cost(system: NcclSystem | None, useless: bool = False) -> Cost:
+    """What host memory leaves of a NIC, by NCCL's print of a machine."""
+    if useless:
+        return USELESS
+    text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
+    if system is None:
+        return Cost(text=text)
+    rate = max((net.speed_gbs or 0.0 for net in system.of_kind("NET")), default=0.0)
+    lanes = [link.gbs for link in system.links if link.kind == "PCI" and link.a.startswith("CPU/")]
+    left = min(rate, max(lanes, default=0.0) * HOST_MEMORY_SHARE)
+    if not lanes or left >= rate:
+        return Cost(text=text)
+    text += f": {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy"
+    return Cost(rate - left, 1 - left / rate, text)
 
 
 def _without_and_with(states: Mapping[str, Sequence[Hca]]) -> tuple[dict[str, list[Hca]], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared import devices
@@ -20,8 +20,10 @@ GDR_LEVEL = PathType.PXB
 """Farthest path over which NCCL uses GPUDirect RDMA by default (ncclTopoCheckGdr, src/graph/paths.cc v2.30); on
 machines with C2C also P2C."""
 
-OLD_LEVELS = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB, 4: PathType.SYS, 5: PathType.SYS}
+OLD_LEVELS = {"0": "LOC", "1": "PIX", "2": "PXB", "3": "PHB", "4": "SYS", "5": "SYS"}
 """NCCL_NET_GDR_LEVEL as a number (NCCL environment variables, legacy values)."""
+
+USELESS = Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
 
 
 class GdrModuleMissing(NodeCheck, id="GDR001"):
@@ -96,9 +98,7 @@ class GdrModuleMissing(NodeCheck, id="GDR001"):
             + (" (all too far from the GPUs to use it)" if useless else ""),
             severity=Severity.INFO if useless else Severity.ERROR,
             observed=f"no nvidia-peermem; no DMA-BUF: {lacking}",
-            cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
-            if useless
-            else _host_cost(node, nics),
+            cost=USELESS if useless else _host_cost(node, nics),
             evidence=[*shown, os.driver_open, os.kernel, os.driver_version],
             coverage=Coverage(len(known), len(gpus), "GPUs with a known distance"),
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
@@ -169,18 +169,14 @@ class GdrTooFar(NodeCheck, id="GDR002"):
         level = _level(judged)
         near, far = _near_and_far(judged, known, level)
         if not far:
-            if len(known) < len(gpus):
-                return self.unknown(judged, str(coverage), coverage)
-            return self.clean(judged, _why_near(nearest, level), coverage)
+            unseen = str(coverage) if len(known) < len(gpus) else ""
+            return self.any_of(judged, [], coverage, _why_near(nearest, level), unseen)
         named = [at for at in far if near or devices.gpu_spec(at.gpu) is not None]
         if not named:
             return self.unknown(judged, "the products are unknown: whether they can do GPUDirect RDMA cannot be told")
         built_so = not near and not any(_beside_a_nic(judged, gpu) for gpu in gpus)
-        return self.any_of(judged, self._by_distance(judged, named, built_so), coverage)
-
-    def _by_distance(self, node: Node, named: Sequence[Nearest], built_so: bool) -> Iterator[Finding]:
-        for kind, group in grouped((at.kind or PathType.DIS, at) for at in named).items():
-            yield self._report(node, kind, group, built_so)
+        groups = grouped((at.kind or PathType.DIS, at) for at in named)
+        return self.any_of(judged, [self._report(judged, *group, built_so) for group in groups.items()], coverage)
 
     def _report(self, node: Node, kind: PathType, group: Sequence[Nearest], built_so: bool) -> Finding:
         labels = [at.gpu.label for at in group]
@@ -247,12 +243,9 @@ def _can(gpu: Gpu) -> bool:
 
 
 def _nearest(node: Node, gpu: Gpu, nics: Sequence[Nic]) -> Nearest:
-    best = Nearest(gpu)
-    for nic in nics:
-        kind, fact = devices.distance(node, gpu.label, nic.name)
-        if kind is not None and (best.kind is None or kind < best.kind):
-            best = Nearest(gpu, nic, kind, fact)
-    return best
+    ways = [Nearest(gpu, nic, *devices.distance(node, gpu.label, nic.name)) for nic in nics]
+    known = (way for way in ways if way.kind is not None)
+    return min(known, key=lambda way: way.kind or 0, default=Nearest(gpu))
 
 
 def _direct(at: Nearest) -> bool:
@@ -264,14 +257,9 @@ def _direct(at: Nearest) -> bool:
 
 def _level(node: Node) -> PathType | None:
     """The distance that NCCL_NET_GDR_LEVEL allows, where it is set and understood."""
-    for setting in node.settings:
-        text = setting.value.strip().upper()
-        if setting.name == "NCCL_NET_GDR_LEVEL":
-            if text in PathType.__members__:
-                return PathType[text]
-            if text in ("0", "1", "2", "3", "4", "5"):
-                return OLD_LEVELS[int(text)]
-    return None
+    texts = (setting.value.strip().upper() for setting in node.settings if setting.name == "NCCL_NET_GDR_LEVEL")
+    names = (OLD_LEVELS.get(text, text) for text in texts)
+    return next((PathType[name] for name in names if name in PathType.__members__), None)
 
 
 def _why_near(nearest: list[Nearest], level: PathType | None) -> str:

@@ -132,24 +132,22 @@ def troubles(node: Node) -> tuple[PortTrouble, ...]:
 
 
 def _unsteady(node: Node) -> Iterator[PortTrouble]:
+    alone = not (node.nics or node.gpus or node.pci)
     for port in changes(node):
-        name, events = port.name, port.events
-        downs = [event for event in events[:-1] if is_down(event)]
-        flaps = len(downs)
-        words = f"its link went down and came back {plural(flaps, 'time')}"
-        if port.plain:
-            if _close_together(downs):
-                yield PortTrouble(name, "flap", Severity.WARNING, words, events, Confidence.MEDIUM)
-            continue
-        again = sum(is_up(one) and is_up(other) for one, other in pairwise(events))
-        if flaps >= MANY_FLAPS or (not flaps and again >= MANY_RETURNS):
-            if not flaps:
-                words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
-            yield PortTrouble(name, "flap", Severity.WARNING, words, events)
-        elif flaps and not (node.nics or node.gpus or node.pci) and (once := _lost_once(events)):
+        shown: Sequence[Event] = port.events
+        downs = [event for event in shown[:-1] if is_down(event)]
+        again = sum(is_up(one) and is_up(other) for one, other in pairwise(shown))
+        words, confidence = f"its link went down and came back {plural(len(downs), 'time')}", Confidence.HIGH
+        if port.plain and _close_together(downs):
+            confidence = Confidence.MEDIUM
+        elif not port.plain and not downs and again >= MANY_RETURNS:
+            words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
+        elif not port.plain and alone and len(downs) == 1 and (shown := _lost_once(shown)):
             # Of a whole machine one loss may be old and long over; whoever pastes these lines alone asks about them.
-            words = f"its link went down and came back once{times(once[:1])}"
-            yield PortTrouble(name, "flap", Severity.WARNING, words, once, Confidence.LOW)
+            words, confidence = f"its link went down and came back once{times(shown[:1])}", Confidence.LOW
+        elif port.plain or len(downs) < MANY_FLAPS:
+            continue
+        yield PortTrouble(port.name, "flap", Severity.WARNING, words, shown, confidence)
 
 
 def _close_together(downs: Sequence[Event]) -> bool:
@@ -164,9 +162,8 @@ def _lost_once(events: Sequence[Event]) -> list[Event]:
     """The loss of a link and its return, where it did not stay down as long as somebody works on it."""
     at = next(at for at, event in enumerate(events) if is_down(event))
     down, up = events[at], events[at + 1]
-    if down.time_s is not None and up.time_s is not None and not 0 <= up.time_s - down.time_s <= ONCE_S:
-        return []
-    return [down, up]
+    known = down.time_s is not None and up.time_s is not None
+    return [] if known and not 0 <= (up.time_s or 0.0) - (down.time_s or 0.0) <= ONCE_S else [down, up]
 
 
 def _told_by_driver(node: Node) -> Iterator[PortTrouble]:
@@ -181,14 +178,12 @@ def _told_by_driver(node: Node) -> Iterator[PortTrouble]:
     carried_much = any(port.tested_gbps.get(0.0) >= AT_FULL_POWER_GBPS for nic in node.nics for port in nic.ports)
     for (name, phrase), events in kernel_events.items():
         kind, severity, words = phrase.kind, phrase.severity, phrase.says
-        if kind != "power":
-            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", events)
-        elif carried_much:
-            yield PortTrouble(name, kind, Severity.INFO, f"{words}: it carried as much as it should", events)
-        elif _runs_fast(node, name):
-            yield PortTrouble(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", events)
+        confidence = Confidence.LOW if kind == "power" else Confidence.HIGH
+        if kind == "power" and (carried_much or _runs_fast(node, name)):
+            well = "it carried as much as it should" if carried_much else "its port is up at full speed all the same"
+            yield PortTrouble(name, kind, Severity.INFO, f"{words}: {well}", events)
         else:
-            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", events, Confidence.LOW)
+            yield PortTrouble(name, kind, severity, f"{words}{times(events)}", events, confidence)
 
 
 def _runs_fast(node: Node, name: str) -> bool:

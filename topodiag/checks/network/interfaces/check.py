@@ -247,11 +247,8 @@ def by_gloo(check: JobCheck, job: Job) -> Iterator[Finding]:
 def _on_several_nodes(job: Job, events: tuple[Event, ...]) -> bool:
     """Whether the ranks of a job are on more than one node, by hosts or by more ranks than one holds."""
     hosts = {event.details.get("host") or event.host for event in events} - {""}
-    return (
-        len(hosts | set(job.hosts)) > 1
-        or any(int(event.details.get("size") or 0) > ONE_NODE for event in events)
-        or any(event.rank >= ONE_NODE for event in events)
-    )
+    most = max(max(int(event.details.get("size") or 0), event.rank + 1) for event in events)
+    return len(hosts | set(job.hosts)) > 1 or most > ONE_NODE
 
 
 def _unnamed(check: JobCheck, events: Sequence[Event]) -> Finding:
