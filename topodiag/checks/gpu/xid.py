@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -194,12 +193,9 @@ def _of_unit(
 
 def _recurs(lines: Sequence[NvlinkLine]) -> bool:
     """Whether one link reported the same error at two moments; lines without a time count each."""
-    moments: dict[int | None, list[float | None]] = defaultdict(list)
-    for error, event in lines:
-        own = moments[error.link if error is not None else None]
-        if event.time_s is None or event.time_s not in own:
-            own.append(event.time_s)
-    return any(len(own) > 1 for own in moments.values())
+    links = [error.link if error is not None else None for error, _ in lines]
+    times = [at if event.time_s is None else f"{event.time_s}" for at, (_, event) in enumerate(lines)]
+    return len(set(zip(links, times, strict=True))) > len(set(links))
 
 
 def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
@@ -209,12 +205,11 @@ def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
         entry = sxid(code)
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
-        at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
         yield check.finding(
             check.where(node, links=(bus_id,) if bus_id else ()),
             "sxid",
-            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{at}: SXid {code} ({what}){kernel.times(events)}",
+            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{_at(links)}: SXid {code} ({what}){kernel.times(events)}",
             severity=severity,
             observed=entry.means if entry is not None else events[-1].text,
             expected=_caused_by(SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared import devices
@@ -175,8 +175,11 @@ class GdrTooFar(NodeCheck, id="GDR002"):
         if not named:
             return self.unknown(judged, "the products are unknown: whether they can do GPUDirect RDMA cannot be told")
         built_so = not near and not any(_beside_a_nic(judged, gpu) for gpu in gpus)
-        groups = grouped((at.kind or PathType.DIS, at) for at in named)
-        return self.any_of(judged, [self._report(judged, *group, built_so) for group in groups.items()], coverage)
+        return self.any_of(judged, self._by_distance(judged, named, built_so), coverage)
+
+    def _by_distance(self, node: Node, named: Sequence[Nearest], built_so: bool) -> Iterator[Finding]:
+        for kind, group in grouped((at.kind or PathType.DIS, at) for at in named).items():
+            yield self._report(node, kind, group, built_so)
 
     def _report(self, node: Node, kind: PathType, group: Sequence[Nearest], built_so: bool) -> Finding:
         labels = [at.gpu.label for at in group]

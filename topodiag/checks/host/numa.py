@@ -73,10 +73,7 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
             return self.unknown(judged, ALIKE_FAR)
         if len(away) < len(judged.gpus):
             away = [gpu for gpu in away if not _covered(judged, gpu, at_home, homes)]
-        findings = [self._away(judged, away, nics, homes)] if away else []
-        homeless = _homeless(judged, nics)
-        if any(homeless):
-            findings.append(self._homeless(judged, *homeless))
+        findings = (self._away(judged, away, nics, homes) if away else None, self._homeless(judged, nics))
         unplaced = f"the sockets of GPUs and NICs are not known ({coverage})" if known < len(judged.gpus) else ""
         return self.any_of(judged, findings, coverage, unknown=unplaced)
 
@@ -116,27 +113,21 @@ class GpuNicOnDifferentSockets(NodeCheck, id="NUM001"):
             confidence=Confidence.HIGH if by_numa and node.numa else Confidence.MEDIUM,
         )
 
-    def _homeless(self, node: Node, gpus: Sequence[Gpu], cards: Sequence[Nic]) -> Finding:
-        """Devices that the firmware gives no NUMA node."""
-        names = [*(gpu.label for gpu in gpus), *(nic.name for nic in cards)]
-        certain = node.is_vm is False
-        devices: list[Gpu | Nic] = [*gpus, *cards]
+    def _homeless(self, node: Node, nics: Sequence[Nic]) -> Finding | None:
+        """Devices that the firmware gives no NUMA node, on a machine that has several; a guest's are TOP003's."""
+        gpus = {gpu.label: fact for gpu in node.gpus if (fact := numa_of(node, gpu)).get(0) < 0}
+        cards = {nic.name: fact for nic in nics if (fact := numa_of(node, nic)).get(0) < 0}
+        names = [*gpus, *cards]
+        if node.is_vm or sum(numa.has_cpus for numa in node.numa) < 2 or not names:
+            return None
         return self.finding(
-            self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in cards]),
+            self.where(node, gpus=list(gpus), nics=list(cards)),
             "homeless",
             f"{fold_runs(names)}: NUMA node unknown (-1)",
-            sure=certain,
+            sure=node.is_vm is False,
             observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
-            evidence=[numa_of(node, device) for device in devices],
+            evidence=[*gpus.values(), *cards.values()],
         )
-
-
-def _homeless(node: Node, nics: tuple[Nic, ...]) -> tuple[tuple[Gpu, ...], tuple[Nic, ...]]:
-    """Devices without a NUMA node on a machine that has several; a guest's are TOP003's."""
-    if node.is_vm or sum(numa.has_cpus for numa in node.numa) < 2:
-        return (), ()
-    gpus = tuple(gpu for gpu in node.gpus if numa_of(node, gpu).get(0) < 0)
-    return gpus, tuple(nic for nic in nics if numa_of(node, nic).get(0) < 0)
 
 
 def _homes(node: Node, devices: Sequence[Gpu | Nic], homes: Mapping[int, int]) -> set[int]:
@@ -163,21 +154,16 @@ def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) ->
     """Whether some NIC is on the GPU's socket; None when it cannot be told."""
     mine = homes.get(numa_of(node, gpu).get(-1))
     answers: list[bool | None] = []
+    of_one_node = bool(homes) and len(set(homes.values())) == len(homes)
     for nic in nics:
         kind, fact = distance(node, gpu.label, nic.name)
         if kind is not None and kind <= PathType.PHB and kind is not PathType.PXN:
             return True
         theirs = _nic_home(node, nic, homes)
-        if mine is not None and theirs is not None:
-            answers.append(mine == theirs)
-        elif (
-            homes
-            and len(set(homes.values())) == len(homes)
-            and (kind is PathType.SYS or (fact.value or "").strip().upper() in ("SYS", "SOC"))
-        ):
-            answers.append(False)  # with several NUMA nodes to a socket SYS may stay within it
-        else:
-            answers.append(None)
+        # With several NUMA nodes to a socket SYS may stay within it.
+        apart = of_one_node and (kind is PathType.SYS or (fact.value or "").strip().upper() in ("SYS", "SOC"))
+        unplaced = mine is None or theirs is None
+        answers.append(mine == theirs if not unplaced else False if apart else None)
     return True if True in answers else None if None in answers else False
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -50,19 +51,6 @@ class GpuConnection:
     world: int
     world_peer: int
     kind: str
-
-
-@dataclass(slots=True)
-class ConnectionGroup:
-    """Connections of one host that are judged alike: the number of the first, how many, world ranks that send."""
-
-    first: int
-    entries: int = 0
-    worlds: dict[int, None] = field(default_factory=dict)
-
-    def add(self, talk: GpuConnection) -> None:
-        self.entries += talk.entries
-        self.worlds.setdefault(talk.world)
 
 
 def around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[GpuConnection]:
@@ -149,16 +137,16 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
         )
 
     def _by_connections(
-        self, job: Job, refusals: Refusals, hosts: Mapping[str, ConnectionGroup], group: tuple[str, str]
+        self, job: Job, refusals: Refusals, hosts: Mapping[str, Sequence[GpuConnection]], group: tuple[str, str]
     ) -> Finding:
         """Pairs of one kind: kept from peer-to-peer by NCCL's own rule for their distance (`far`), of a distance that
         no path table shows (`?`), `refused` by the driver, or `near` and on the detour all the same."""
         kind, word = group
         conns, shm, named = job.connections, kind == "SHM", hosts_word(list(hosts))
-        first = next(iter(hosts.values()))
-        labels = list(dict.fromkeys(label for world in first.worlds if (label := logs.gpu_word(job, world))))
-        worlds = {world for host in hosts.values() for world in host.worlds}
-        entries = sum(host.entries for host in hosts.values())
+        first, *_ = own = next(iter(hosts.values()))
+        labels = list(dict.fromkeys(filter(None, (logs.gpu_word(job, talk.world) for talk in own))))
+        talks = list(chain(*hosts.values()))
+        worlds = sorted({talk.world for talk in talks} - {-1})
         evidence: list[Origin | None] = [conns.origin(first.first)]
         severity, confidence, cost = Severity.WARNING, Confidence.MEDIUM, Cost(text=DETOUR)
         expected = "via P2P/CUMEM or P2P/IPC"
@@ -181,30 +169,30 @@ class ShmInsteadOfP2p(JobCheck, id="P2P001"):
             confidence = Confidence.HIGH if shm and not refused else confidence
             fix = self.steps("kept from peer-to-peer")
             cost = cost_of_detour(job, list(hosts))
-            joined = joined_by(job, next(iter(hosts)), (next(iter(first.worlds), -1),))
+            joined = joined_by(job, next(iter(hosts)), (first.world,))
             evidence += [joined.origin if joined is not None else None, *(refusals.values() if refused else ())]
         return self.finding(
-            self.where([host for host in hosts if host], ranks=sorted(worlds - {-1}), gpus=labels),
+            self.where([host for host in hosts if host], ranks=worlds, gpus=labels),
             Advice(severity, confidence, expected, fix, cost),
             f"{named}: {message}",
-            observed=f"{plural(entries, 'connection')} via {conns.label(first.first)}",
+            observed=f"{plural(sum(talk.entries for talk in talks), 'connection')} via {conns.label(first.first)}",
             evidence=evidence,
         )
 
 
-def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], ConnectionGroup]:
+def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], list[GpuConnection]]:
     """Connections inside nodes over SHM, or the network where a nearer way is there, by host, kind and distance."""
     view = logs.views(job)
     several = len(job.hosts) > 1
     single = not several and not logs.multi_node(job) and not logs.settings_of(job, *APART)
-    pairs: dict[tuple[str, str, str], ConnectionGroup] = {}
+    pairs: dict[tuple[str, str, str], list[GpuConnection]] = defaultdict(list)
     for batch in job.connections.batches():
         for talk in around_p2p(batch, lambda via: logs.transport_kind(via) == "SHM" or via.startswith("NET/")):
             host = logs.host_name(job.connections, talk.host)
             word = _distance_word(job, talk, view.get((talk.comm, host)), (host, refused))
             over_net = (several and word == "near") or (single and word in ("near", "?") and _two_gpus(job, talk))
             if talk.kind == "SHM" or over_net:
-                pairs.setdefault((host, talk.kind, word), ConnectionGroup(talk.first)).add(talk)
+                pairs[host, talk.kind, word].append(talk)
     return pairs
 
 

@@ -170,18 +170,16 @@ class InitNotFinished(JobCheck, id="JOB001"):
         """Processes that never said a rank and failed."""
         lone = [job.processes[at] for at in job.unplaced if 0 <= at < len(job.processes)]
         own = _ends_of_init(job, lone)
-        failed = [(process, own[process.host, process.pid]) for process in lone if (process.host, process.pid) in own]
+        failed = [process for process in lone if (process.host, process.pid) in own]
         if not failed:
             return None
-        hosts = list(dict.fromkeys(process.host for process, _ in failed))
-        origins = [origin for _, origin in failed]
-        count = len(failed)
+        hosts, count = list(dict.fromkeys(process.host for process in failed)), len(failed)
         return self.finding(
             self.where(hosts),
             "without rank",
             f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed in init, and no line"
             f" names {'its rank' if count == 1 else 'their ranks'}",
-            evidence=origins,
+            evidence=[own[process.host, process.pid] for process in failed],
         )
 
     def _missing(self, job: Job, stuck: bool) -> Finding | None:
