@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from tests.nccl.small_trees import element
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import EditedTree
+from topodiag.nccl.topo.clean import bare, fitted
 
 SPEEDS = st.sampled_from(["2.5 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe", ""])
 WIDTHS = st.sampled_from(["16", "8", "4", "1", "0"])
@@ -90,3 +92,10 @@ def machines(draw: st.DrawFn, virtual_nic: bool = False) -> Element:
                 inside.append(element("nic", element("net", name="eth0", dev=dev, speed=10000, guid="0x0")))
             cpus.append(element("cpu", *inside, numaid=numa, affinity="ffff", **arch))
     return element("system", *cpus, version=1)
+
+
+def clean(tree: Element, minor: int, host: str | None = None) -> EditedTree:
+    """A tree as a topology file of this version, and what was done for that."""
+    stripped = bare(tree, minor, host)
+    fits = fitted(stripped.tree, minor)
+    return EditedTree(fits.tree, (*stripped.done, *fits.done))

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.topologies import element, machines
+from tests.topologies import clean, element, machines
 from topodiag.emit.nccl_xml import MAX_TEXT, UnwritableError, to_text
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import MAX_ELEMENTS
-from topodiag.nccl.topo.clean import bare, fitted
 from topodiag.words.text import without_steering
 
 VERSIONS = (18, 19, 21, 22, 26, 27, 28, 29, 30)
@@ -35,7 +34,7 @@ def test_any_machine_that_is_written_is_read_back_equal_by_every_version_that_ta
 @given(machines(virtual_nic=True), st.sampled_from(VERSIONS))
 def test_a_machine_that_was_cleaned_for_a_version_is_taken_by_that_version(tree: Element, minor: int) -> None:
     assume(elements_of(tree) < 250)
-    tag = fitted(bare(tree, minor).tree, minor).tree
+    tag = clean(tree, minor).tree
     back = read_file(to_text(tag, minor).encode(), "machine.xml")
     assert back.refusal(minor) is None
     assert back.tree == tag

@@ -123,7 +123,7 @@ def _bus(gpu: int) -> str:
 def _gpu(layout: Layout, number: int) -> Element:
     spec = layout.gpu
     rdma = spec.form != "pcie" or spec.p2p_pcie
-    gpu = gpu_of(number, spec.sm, _nvlinks(layout, number), spec.c2c_gbs, gdr=rdma)
+    gpu = gpu_of(number, spec.sm, _nvlinks(layout, number), spec.c2c_gbs, gdr=rdma, rank=number)
     return _pci(_bus(number), GPU_CLASS, spec, [gpu])
 
 

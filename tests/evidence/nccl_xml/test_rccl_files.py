@@ -4,10 +4,10 @@ import pytest
 
 from benchmarks.rccl_agreement import CORPUS
 from tests.nccl.rccl.machines import mi300x
+from tests.topologies import clean
 from topodiag.emit.nccl_xml import to_text
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import of_rccl
-from topodiag.nccl.topo.clean import clean
 from topodiag.words.dialect import Maker
 
 MODELS = sorted((CORPUS / "models").glob("*.xml")) if CORPUS.is_dir() else []

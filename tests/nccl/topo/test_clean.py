@@ -6,8 +6,9 @@ import pytest
 
 from tests.nccl.small_trees import element, pci
 from tests.nccl.small_trees import host as system
+from tests.topologies import clean
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.clean import UnfitError, clean, hosts_of
+from topodiag.nccl.topo.clean import UnfitError, hosts_of
 
 
 def gpu(dev: int, rank: int, links: int = 1) -> Element:

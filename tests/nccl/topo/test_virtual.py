@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from tests.nccl.guests import element, flat, four_pairs, gpu, nic, pci_of, ways
 from tests.scanned import node_at
 from tests.tables import examples
-from tests.topologies import machines
+from tests.topologies import clean, machines
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.nccl.predict import predict_tree
-from topodiag.nccl.topo.clean import clean
 from topodiag.nccl.topo.detect import places_of, tree_of
 from topodiag.nccl.topo.virtual import (
     Guest,

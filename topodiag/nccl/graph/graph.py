@@ -255,6 +255,11 @@ class Branch:
     def first(self, tag: str) -> Branch | None:
         return next((child for child in self.children if child.tag == tag), None)
 
+    @classmethod
+    def opened(cls, element: Element) -> Branch:
+        """An element for more to be put into it, and into what is below it."""
+        return cls(element.tag, dict(element.attributes), list(map(cls.opened, element.children)), element.line)
+
     def closed(self) -> Element:
         """The element as it is by now."""
         children = tuple(child.closed() for child in self.children)

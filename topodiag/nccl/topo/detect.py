@@ -74,15 +74,15 @@ def pci_of(bus_id: str, kind: str, gen: int, lanes: int, below: Iterable[Element
 
 
 def gpu_of(
-    dev: int, sm: int, links: Iterable[tuple[str, int, str]], c2c_gbs: float | None, *, gdr: bool, ranked: bool = True
+    dev: int, sm: int, links: Iterable[tuple[str, int, str]], c2c_gbs: float | None, *, gdr: bool, rank: int = -1
 ) -> Element:
-    """A `<gpu>` with NVLinks by target, count and class of the target; `ranked`: as rank of its own number."""
+    """A `<gpu>` with NVLinks by target, count and class of the target; without a rank where it is -1."""
     below = [Element("nvlink", (("target", target), ("count", str(count)), ("tclass", tclass)))
              for target, count, tclass in links if count]  # fmt: skip
     if c2c_gbs:
         below.append(Element("c2c", (("bw", str(round(c2c_gbs * 1000))), ("count", "1"))))
-    rank = (("rank", str(dev)),) if ranked else ()
-    return Element("gpu", (("dev", str(dev)), ("sm", str(sm)), *rank, ("gdr", str(int(gdr)))), tuple(below))
+    ranked = (("rank", str(rank)),) if rank >= 0 else ()
+    return Element("gpu", (("dev", str(dev)), ("sm", str(sm)), *ranked, ("gdr", str(int(gdr)))), tuple(below))
 
 
 class LackingError(ValueError):
@@ -161,13 +161,9 @@ class _Detector:
             raise LackingError(f"no compute capability of {gpu.label}")
         pci = self._pci(gpu.bus_id, GPU_CLASS)
         able = spec is None or spec.form != "pcie" or spec.p2p_pcie
-        attributes = {"dev": str(gpu.index), "sm": str(sm), "rank": str(rank), "gdr": str(int(self.gdr and able))}
-        element = pci.add("gpu", attributes)
-        for target, (count, tclass) in self._nvlinks(gpu).items():
-            element.add("nvlink", {"target": target, "count": str(count), "tclass": tclass})
+        links = ((target, count, tclass) for target, (count, tclass) in self._nvlinks(gpu).items())
         gbs = gpu.c2c_gbs.value or (spec.c2c_gbs if spec is not None and gpu.c2c.get(False) else 0.0)
-        if gbs:
-            element.add("c2c", {"bw": str(round(gbs * 1000)), "count": "1"})
+        pci.children.append(Branch.opened(gpu_of(gpu.index, sm, links, gbs, gdr=self.gdr and able, rank=rank)))
 
     def _nvlinks(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """Active links by target: (count, PCI class of the target)."""

@@ -61,7 +61,7 @@ def _is(element: Element, kind: str) -> bool:
 def _gpu(number: int, spec: GpuSpec, system: SystemSpec) -> Element:
     links = spec.nvlinks if system.nvlinks_per_gpu is None else system.nvlinks_per_gpu
     switched = [(HIDDEN_SWITCH, links, SWITCH_CLASS)] if system.nvlink == "nvswitch" else []
-    return gpu_of(number, spec.sm, switched, spec.c2c_gbs, gdr=system.gdr, ranked=False)
+    return gpu_of(number, spec.sm, switched, spec.c2c_gbs, gdr=system.gdr)
 
 
 def _nic(number: int, system: SystemSpec) -> Element:

@@ -17,7 +17,7 @@ _OVERWRITTEN = {"net": ("dev",), "gpu": ("rank",), "pci": ("class",)}
 
 def loaded(file: Element, machine: Element) -> Element:
     """The tree that NCCL works on. Both are `<system>` elements; `machine` is what it would detect without a file."""
-    place = _Places(_opened(file))
+    place = _Places(Branch.opened(file))
     for way in ways_down(machine):
         if way[-1].tag == "gpu":
             _add_gpu(place, way)
@@ -25,11 +25,6 @@ def loaded(file: Element, machine: Element) -> Element:
             _add_net(place, way)
     _trim(place.root, place.kept)
     return place.root.closed()
-
-
-def _opened(element: Element) -> Branch:
-    children = [_opened(child) for child in element.children]
-    return Branch(element.tag, dict(element.attributes), children, element.line)
 
 
 def _trim(branch: Branch, kept: set[Branch]) -> bool:

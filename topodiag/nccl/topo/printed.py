@@ -103,7 +103,8 @@ class _Maker:
             target = HIDDEN_SWITCH if switch else bus_of(other.partition("/")[2])
             links.append((target, max(round(gbs / link_gbs), 1), SWITCH_CLASS if switch else GPU_CLASS))
         c2c = next(iter(mine.get("C2C", {}).values()), None)
-        return gpu_of(self._gpus[gpu.name], self._sm, links, c2c, gdr=True)
+        number = self._gpus[gpu.name]
+        return gpu_of(number, self._sm, links, c2c, gdr=True, rank=number)
 
     def _net(self, net: SystemDevice) -> Element:
         number = _number(net.id)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.graph.graph import Branch
 from topodiag.nccl.topo.changes import EditedTree, bus_of, pruned, with_values
 from topodiag.nccl.topo.detect import link_speed
 from topodiag.words.units import few
@@ -138,18 +139,6 @@ def complete(
     return _Builder(tree, plan, guest_of(tree, taken), masks or {}).run()
 
 
-@dataclass(slots=True)
-class _Branch:
-    """An element of the new tree under construction."""
-
-    element: Element
-    children: list[_Branch | Element] = field(default_factory=list)
-
-    def closed(self) -> Element:
-        below = tuple(child if isinstance(child, Element) else child.closed() for child in self.children)
-        return replace(self.element, children=below)
-
-
 class _Builder:
     def __init__(self, tree: Element, plan: Plan, guest: Guest, masks: Mapping[int, str]) -> None:
         self.tree = tree
@@ -157,8 +146,8 @@ class _Builder:
         self.guest = guest
         self.masks = masks
         self.free = _free_bus_ids(guest.taken)
-        self.cpus: dict[int, _Branch] = {}
-        self.switches: dict[tuple[int, str], _Branch] = {}
+        self.cpus: dict[int, Branch] = {}
+        self.switches: dict[tuple[int, str], Branch] = {}
         self.ids: dict[str, str] = {}
         self.done: list[str] = list(plan.done)
         self.guessed: dict[str, list[str]] = {}
@@ -170,9 +159,9 @@ class _Builder:
         numbers = {id(pci) for _, pci in wanted}
         for cpu in self.tree.having("cpu"):
             kept = (pruned(child, lambda element: id(element) in numbers) for child in cpu.children)
-            rest = [element for element in kept if element is not None]
+            rest = [Branch.opened(element) for element in kept if element is not None]
             if rest:
-                self._cpu(cpu.number("numaid", -1), cpu).children.extend(rest)
+                self._cpu(cpu.number("numaid", -1), cpu).children += rest
         for numa, pci in wanted:
             self._put(pci, self.plan.places[bus_of(pci)], numa)
         self._write_notes()
@@ -186,7 +175,7 @@ class _Builder:
         link = self._link(pci, place)
         for switch in place.switches:
             parent = self._switch(numa, switch, parent, link)
-        parent.children.append(with_values(pci, link.attributes))
+        parent.children.append(Branch.opened(with_values(pci, link.attributes)))
 
     def _link(self, pci: Element, place: Place) -> Link:
         """The guest's own link where it can read it, else that of its place, else by the device."""
@@ -200,22 +189,21 @@ class _Builder:
         self.guessed.setdefault(f"{by_device.speed} x{by_device.width}", []).append(label(pci))
         return by_device
 
-    def _switch(self, numa: int, switch: Switch, parent: _Branch, link: Link) -> _Branch:
+    def _switch(self, numa: int, switch: Switch, parent: Branch, link: Link) -> Branch:
         branch = self.switches.get((numa, switch.key))
         if branch is None:
             bus_id = self.ids.setdefault(switch.key, "") or next(self.free)
             self.ids[switch.key] = bus_id
-            attributes = (("busid", bus_id), *(_complete_switch(switch, link)))
-            branch = self.switches[numa, switch.key] = _Branch(Element("pci", attributes))
-            parent.children.append(branch)
+            attributes = {"busid": bus_id, **_complete_switch(switch, link)}
+            branch = self.switches[numa, switch.key] = parent.add("pci", attributes)
         if not switch.attributes:
             # Of an invented switch nothing is known but its devices: its own link is as good as the best of them.
-            up = Link(branch.element.get("link_speed") or "", branch.element.get("link_width") or "")
+            up = Link(branch.attributes["link_speed"], branch.attributes["link_width"])
             if link.gbs > up.gbs:
-                branch.element = with_values(branch.element, link.attributes)
+                branch.attributes |= link.attributes
         return branch
 
-    def _cpu(self, numa: int, like: Element | None = None) -> _Branch:
+    def _cpu(self, numa: int, like: Element | None = None) -> Branch:
         if numa in self.cpus:
             return self.cpus[numa]
         own = next((cpu for cpu in self.tree.having("cpu") if cpu.number("numaid", -1) == numa), like)
@@ -228,7 +216,7 @@ class _Builder:
             own = replace(own, attributes=(*head, *attributes))
             if self.masks and numa not in self.masks:
                 self.done.append(f"NUMA node {numa} is the host's: the guest has none of that number")
-        branch = self.cpus[numa] = _Branch(replace(own, children=()))
+        branch = self.cpus[numa] = Branch.opened(replace(own, children=()))
         return branch
 
     def _write_notes(self) -> None:
@@ -249,7 +237,7 @@ class _Builder:
         for (_, key), branch in self.switches.items():
             for peer in known[key].peers:
                 if peer in self.ids:
-                    branch.children.append(Element("pcilink", (("target", self.ids[peer]),)))
+                    branch.add("pcilink", {"target": self.ids[peer]})
 
 
 def link_by_device(pci: Element) -> Link:
@@ -277,14 +265,13 @@ def _readable(link: Link) -> bool:
     return bool(_SPEED.match(link.speed)) and re.fullmatch(r"(?:[1-9]|[1-3][0-9])", link.width) is not None
 
 
-def _complete_switch(switch: Switch, link: Link) -> tuple[tuple[str, str], ...]:
+def _complete_switch(switch: Switch, link: Link) -> dict[str, str]:
     """NCCL wants class, speed and width of a switch that is in no sysfs."""
     given = dict(switch.attributes)
     own = Link(given.get("link_speed", ""), given.get("link_width", ""))
     attributes = {"class": given.get("class") or SWITCH_CLASS}
     attributes |= {name: value for name, value in given.items() if name not in ("busid", "class", "keep")}
-    attributes |= (own if _readable(own) else link).attributes
-    return tuple(attributes.items())
+    return attributes | (own if _readable(own) else link).attributes
 
 
 def _free_bus_ids(taken: Collection[str]) -> Iterator[str]:
