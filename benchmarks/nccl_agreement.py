@@ -24,6 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.nccl_rings import rings_of, trees_of
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.node import Node
 from topodiag.nccl.predict import predict
@@ -190,10 +193,10 @@ def compare_case(jobs: Any, case: Any) -> Iterator[tuple[str, bool, str]]:
         found = [jobs.shown(graph, built.minor) for graph in built.node(rank).graphs.values()]
         printed = [jobs.shown(graph, built.minor) for graph in graphs]
         yield "graphs of a host", found == printed, f"{host}: {found}, NCCL {printed}"
-    rings = dict(enumerate(built.rings()))
+    rings = dict(enumerate(rings_of(built)))
     for channel, ring in logged.rings.items():
         yield "ring of a channel", rings.get(channel) == ring, f"channel {channel}: {rings.get(channel)}, NCCL {ring}"
-    trees = built.trees()
+    trees = trees_of(built)
     for channel, pairs in logged.trees.items():
         ups = {rank: trees[channel][rank].up for rank, _ in pairs}
         yield "tree of a channel", ups == dict(pairs), f"channel {channel}: {ups}, NCCL {dict(pairs)}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from topodiag.nccl.connect.trees import TreePlace
+from benchmarks.nccl_rings import TreePlace
 
 _LINE = 127
 """Characters of a `Channel` line before NCCL cuts it (src/graph/rings.cc, dumpLine)."""

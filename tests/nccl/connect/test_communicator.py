@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.nccl_rings import all_orders, rings_of, trees_of
 from tests.nccl.small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci
 from tests.tables import examples, parts
 from topodiag.model.nccl_tree import Element
@@ -57,12 +58,12 @@ def test_communicators(
         else:
             comm = made(trees, ranks, minor=int(minor), **(options or {}))
             assert {name: parts(getattr(comm, name), own) for name, own in want.items()} == want
-            assert all(sorted(ring) == list(range(len(ranks))) for ring in comm.rings())
+            assert all(sorted(ring) == list(range(len(ranks))) for ring in rings_of(comm))
 
 
 def test_orders_speak_of_the_communicators_ranks() -> None:
     comm = made([switched(), switched()], [(1, "31"), (0, "11"), (0, "41"), (1, "21")])
-    for node, orders in zip(comm.nodes, comm.orders(), strict=True):
+    for node, orders in zip(comm.nodes, all_orders(comm), strict=True):
         assert all(sorted(order) == list(node.ranks) for order in (*orders.rings, *orders.trees))
 
 
@@ -125,7 +126,7 @@ def test_equal_hosts_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_trees_reach_all_nodes() -> None:
     comm = made([switched()] * 5, whole(*range(5)))
-    for places in comm.trees():
+    for places in trees_of(comm):
         assert [place.up for place in places.values()].count(-1) == 1
 
 
@@ -134,7 +135,7 @@ def test_the_ranks_of_a_file_are_those_in_its_order() -> None:
     by_member = made([switched()] * 2, whole(0, 1))
     assert by_file.shape == by_member.shape
     assert by_file.channels == by_member.channels
-    assert by_file.rings() == by_member.rings()
+    assert rings_of(by_file) == rings_of(by_member)
 
 
 def test_a_file_whose_hosts_form_one_nvlink_domain_is_told_by_a_setting() -> None:
@@ -155,9 +156,9 @@ def test_rings_and_trees_hold_every_rank_once(minor: int, hosts: list[list[str]]
     comm = made([switched()] * len(hosts), places, minor=minor)
     everyone = list(range(len(places)))
     assert sorted(rank for node in comm.nodes for rank in node.ranks) == everyone
-    assert len(comm.rings()) == len(comm.trees()) == comm.channels.coll
-    assert all(sorted(ring) == everyone for ring in comm.rings())
-    for tree in comm.trees():
+    assert len(rings_of(comm)) == len(trees_of(comm)) == comm.channels.coll
+    assert all(sorted(ring) == everyone for ring in rings_of(comm))
+    for tree in trees_of(comm):
         assert sorted(tree) == everyone
         for rank, place in tree.items():
             assert place.up == -1 or rank in tree[place.up].down

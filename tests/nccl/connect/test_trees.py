@@ -3,9 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.nccl_rings import (
+    Branch,
+    NodeOrders,
+    TreePlace,
+    btree,
+    connect_rings,
+    connect_trees,
+    double_tree,
+)
 from tests.nccl.printed import channel_line, trees_text
-from topodiag.nccl.connect.fuse import NodeOrders
-from topodiag.nccl.connect.trees import Branch, TreePlace, btree, connect_rings, connect_trees, double_tree
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
 
 

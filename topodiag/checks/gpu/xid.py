@@ -206,10 +206,11 @@ def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         what = entry.name if entry is not None else "not in the catalogue"
+        switch = f"NVSwitch {bus_id}" if bus_id else "An NVSwitch"
         yield check.finding(
             check.where(node, links=(bus_id,) if bus_id else ()),
             "sxid",
-            f"{f'NVSwitch {bus_id}' if bus_id else 'An NVSwitch'}{_at(links)}: SXid {code} ({what}){kernel.times(events)}",
+            f"{switch}{_at(links)}: SXid {code} ({what}){kernel.times(events)}",
             severity=severity,
             observed=entry.means if entry is not None else events[-1].text,
             expected=_caused_by(SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"]),

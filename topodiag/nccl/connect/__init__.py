@@ -1,1 +1,1 @@
-"""From graphs to a communicator: rings, trees, channels."""
+"""From graphs to a communicator: the graph that ranks agree on, its chains, their channels."""

@@ -1,9 +1,9 @@
-"""A communicator of any ranks on any hosts, as NCCL sets it up: nodes, agreed graphs, rings, trees, channel counts.
+"""A communicator of any ranks on any hosts, as NCCL sets it up: nodes, agreed graphs, channel counts.
 
-Every rank builds the system of the GPUs that it reaches and searches there; ranks then agree (`fuse`), number the nodes
-by the first GPU of their first ring, and join rings, trees and NVLS heads over nodes (src/init.cc, initTransportsRank;
-src/graph/connect.cc). Equal hosts are searched once. Not modelled: communicators that share their
-parent's resources, several processes on one GPU, and an NCCL that differs between ranks.
+Every rank builds the system of the GPUs that it reaches and searches there; ranks then agree (`fuse`) and number the
+nodes by the first GPU of their first ring (src/init.cc, initTransportsRank; src/graph/connect.cc). Equal hosts are
+searched once. Not modelled: communicators that share their parent's resources, several processes on one GPU, and an
+NCCL that differs between ranks. benchmarks/nccl_rings.py joins rings and trees over nodes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from topodiag.nccl.connect.channels import (
     per_peer_of_rank,
     runtime_channels,
 )
-from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
-from topodiag.nccl.connect.trees import TreePlace, connect_rings, connect_trees
+from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, TREE_ID, fuse
 from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
 from topodiag.nccl.graph.graph import CommShape, RejectedError, SearchGraph, System, Vertex
 from topodiag.nccl.numbers import bus_id
@@ -60,10 +59,11 @@ class CommNode:
     graphs: Mapping[int, SearchGraph]
     """Those that count, by SearchGraph.id: no NVLS where NCCL does not try it."""
 
-    def orders(self, minor: int) -> NodeOrders:
-        """Its channels in ranks of the communicator."""
-        numbers = dict(zip(self.domain.local, self.ranks, strict=True))
-        return orders_of(numbers, self.ranks, self.graphs, minor)
+    def heads(self, minor: int) -> list[int]:
+        """The ranks of its domain at the head of its NVLS channels."""
+        nvls = self.graphs[NVLS_ID]
+        heads = [order[0] for order in nvls.intra[: nvls.channels]]
+        return list(dict.fromkeys(heads)) if has(minor, Feature.DISTINCT_HEADS) else heads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,20 +84,6 @@ class Communicator:
 
     def node(self, rank: int) -> CommNode:
         return self.nodes[self.node_of[rank]]
-
-    def orders(self) -> tuple[NodeOrders, ...]:
-        return tuple(node.orders(self.minor) for node in self.nodes)
-
-    def rings(self) -> tuple[tuple[int, ...], ...]:
-        """The ring of every runtime channel: ranks in order, from rank 0."""
-        ring = self.shape.graphs[RING_ID]
-        numbers = connect_rings(self.orders(), ring.channels, minor=self.minor, cross_nic=ring.cross_nic)
-        return tuple(numbers[channel % ring.channels] for channel in self.repeats)
-
-    def trees(self) -> tuple[Mapping[int, TreePlace], ...]:
-        """Every rank's place in the tree of every runtime channel."""
-        places = connect_trees(self.orders(), self.shape.graphs[RING_ID].channels)
-        return tuple(places[channel] for channel in self.repeats)
 
 
 def communicator(
@@ -262,7 +248,7 @@ class _Setup:
         fused = fuse([node.graphs for node in kinds], self.minor)
         if not self._collnet(fused):
             fused = {number: graph for number, graph in fused.items() if number not in (COLLNET_ID, DIRECT_ID)}
-        heads = min(len(node.orders(self.minor).heads) for node in kinds) if NVLS_ID in fused else 0
+        heads = min(len(node.heads(self.minor)) for node in kinds) if NVLS_ID in fused else 0
         shape, bounds = self._shape(fused, heads), limits(self.settings, self.minor)
         sm = first.domain.system.gpus[0].sm
         nvls = nvls_channels(shape, self.settings, bounds, sm=sm, many_hosts=self.many_hosts)

@@ -9,42 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import SearchGraph
 
 RING_ID, TREE_ID, COLLNET_ID, NVLS_ID, DIRECT_ID = Graph
-
-
-@dataclass(frozen=True, slots=True)
-class NodeOrders:
-    """One node as NCCL counts nodes: its ranks (of the communicator, ascending) and their order in each channel that
-    its own search found. `heads` are the ranks at the head of its NVLS channels."""
-
-    ranks: tuple[int, ...]
-    rings: tuple[tuple[int, ...], ...]
-    trees: tuple[tuple[int, ...], ...]
-    heads: tuple[int, ...] = ()
-    tree_pattern: int = 0
-    ring_cross_nic: int = 0
-
-
-def orders_of(
-    numbers: Mapping[int, int], ranks: Sequence[int], graphs: Mapping[int, SearchGraph], minor: int
-) -> NodeOrders:
-    """A node's orders in the ranks of the communicator. `numbers` maps the ranks that `graphs` speak of to them."""
-    ring, tree = graphs[RING_ID], graphs[TREE_ID]
-    nvls = graphs.get(NVLS_ID)
-    firsts = [numbers[order[0]] for order in nvls.intra[: nvls.channels]] if nvls is not None else []
-    return NodeOrders(
-        ranks=tuple(ranks),
-        rings=tuple(tuple(numbers[step] for step in order) for order in ring.intra[: ring.channels]),
-        trees=tuple(tuple(numbers[step] for step in order) for order in tree.intra[: tree.channels]),
-        heads=tuple(dict.fromkeys(firsts)) if has(minor, Feature.DISTINCT_HEADS) else tuple(firsts),
-        tree_pattern=tree.pattern,
-        ring_cross_nic=ring.cross_nic,
-    )
 
 
 def fuse(graphs: Sequence[Mapping[int, SearchGraph]], minor: int) -> dict[int, SearchGraph]:

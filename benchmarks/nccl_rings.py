@@ -1,22 +1,68 @@
 """Rings and trees over nodes: which rank follows which in every channel, and the double binary tree of nodes with the
-chain inside each.
+chain inside each. No command asks for them: a job's log prints them, and shows by them that the search is NCCL's.
 
-Rules of src/graph/connect.cc (ncclTopoPostset, connectRings), src/graph/rings.cc and src/graph/trees.cc. Ranks are
-those of the communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse.NodeOrders`.
+Rules of src/graph/connect.cc (ncclTopoPreset, ncclTopoPostset, connectRings), src/graph/rings.cc and
+src/graph/trees.cc. Ranks are those of the communicator; -1 is no rank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
-from topodiag.nccl.connect.fuse import NodeOrders
+from topodiag.nccl.connect.communicator import CommNode, Communicator
+from topodiag.nccl.connect.fuse import NVLS_ID, RING_ID, TREE_ID
 from topodiag.nccl.graph.graph import SPLIT_TREE, TREE
 
 NONE = -1
 _ARITY = 3
 """NCCL_MAX_TREE_ARITY (src/include/device.h): a rank has at most three children."""
+
+
+@dataclass(frozen=True)
+class NodeOrders:
+    """One node as NCCL counts nodes: its ranks (of the communicator, ascending) and their order in each channel that
+    its own search found. `heads` are the ranks at the head of its NVLS channels."""
+
+    ranks: tuple[int, ...]
+    rings: tuple[tuple[int, ...], ...]
+    trees: tuple[tuple[int, ...], ...]
+    heads: tuple[int, ...] = ()
+    tree_pattern: int = 0
+    ring_cross_nic: int = 0
+
+
+def orders_of(node: CommNode, minor: int) -> NodeOrders:
+    """A node's channels in ranks of the communicator."""
+    numbers = dict(zip(node.domain.local, node.ranks, strict=True))
+    ring, tree = node.graphs[RING_ID], node.graphs[TREE_ID]
+    heads = node.heads(minor) if NVLS_ID in node.graphs else ()
+    return NodeOrders(
+        ranks=node.ranks,
+        rings=tuple(tuple(numbers[step] for step in order) for order in ring.intra[: ring.channels]),
+        trees=tuple(tuple(numbers[step] for step in order) for order in tree.intra[: tree.channels]),
+        heads=tuple(numbers[head] for head in heads),
+        tree_pattern=tree.pattern,
+        ring_cross_nic=ring.cross_nic,
+    )
+
+
+def all_orders(comm: Communicator) -> tuple[NodeOrders, ...]:
+    return tuple(orders_of(node, comm.minor) for node in comm.nodes)
+
+
+def rings_of(comm: Communicator) -> tuple[tuple[int, ...], ...]:
+    """The ring of every runtime channel: ranks in order, from rank 0."""
+    ring = comm.shape.graphs[RING_ID]
+    numbers = connect_rings(all_orders(comm), ring.channels, minor=comm.minor, cross_nic=ring.cross_nic)
+    return tuple(numbers[channel % ring.channels] for channel in comm.repeats)
+
+
+def trees_of(comm: Communicator) -> tuple[Mapping[int, TreePlace], ...]:
+    """Every rank's place in the tree of every runtime channel."""
+    places = connect_trees(all_orders(comm), comm.shape.graphs[RING_ID].channels)
+    return tuple(places[channel] for channel in comm.repeats)
 
 
 def swaps_channels(node: NodeOrders, index: int, nodes: int, channels: int, *, minor: int, cross_nic: int) -> bool:
@@ -49,7 +95,7 @@ def connect_rings(
     return tuple(rings)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Branch:
     """A node's place in a binary tree of nodes. `is_child` is 0 where it is its parent's first child, else 1."""
 
@@ -59,7 +105,7 @@ class Branch:
     is_child: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TreePlace:
     """A rank's place in the tree of one channel: its parent and its three possible children."""
 
