@@ -53,10 +53,10 @@ def test_each_dimension_sends_what_its_papers_say() -> None:
 
 def test_zero_sends_as_much_as_an_all_reduce_and_its_third_stage_half_as_much_again() -> None:
     def volume(stage: int) -> float:
-        return sum(each.bytes for each in traffic.zero(stage, 1e9, 2))
+        return sum(each.calls * each.size for each in traffic.zero(stage, 1e9, 2))
 
     (plain,) = traffic.data(1e9, 2)
-    assert volume(1) == volume(2) == 2 * plain.bytes, "an all-reduce is a reduce-scatter and an all-gather"
+    assert volume(1) == volume(2) == 2 * plain.calls * plain.size, "an all-reduce is a reduce-scatter and an all-gather"
     assert volume(3) == 1.5 * volume(1)
 
 

@@ -12,9 +12,9 @@ from topodiag.expect.calibration import Calibration, Factor
 from topodiag.expect.expect import expected
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
+from topodiag.model.nccl_enums import busbw_factor
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Prediction
-from topodiag.nccl.tuning.choice import busbw_factor
 
 RAW = Calibration()
 

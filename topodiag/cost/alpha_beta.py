@@ -50,14 +50,6 @@ class Link:
         """`latency` or `bandwidth`: which term of a message of this size is the greater."""
         return "bandwidth" if size > self.crossover else "latency"
 
-    def shared(self, by: float) -> Link:
-        """The link as one of `by` equal flows over it sees it."""
-        return Link(self.alpha_us, self.gbs / by, self.name)
-
-    def times(self, count: float) -> Link:
-        """So many parallel links as one: the latency of one, the bandwidth of all."""
-        return Link(self.alpha_us, self.gbs * count, self.name)
-
 
 @dataclass(frozen=True, slots=True)
 class Term:

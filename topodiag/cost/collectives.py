@@ -18,6 +18,7 @@ from math import ceil, log2
 
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S, Term
 from topodiag.lazy import dataclass
+from topodiag.model.nccl_enums import busbw_factor
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
 ALGORITHMS = ("ring", "tree", "halving_doubling", "nvls", "direct", "unchunked_ring")
@@ -75,18 +76,6 @@ def _between(value: S, low: float, high: float) -> S:
     if isinstance(value, (int, float)):
         return min(max(value, low), high)
     return value.clip(low, high)
-
-
-def busbw_factor(collective: str, ranks: int) -> float:
-    """busbw / algbw of nccl-tests: what of the buffer each rank's link must carry."""
-    n = ranks
-    if n < 2:
-        return 0.0 if collective not in ("broadcast", "reduce", "send_recv") else 1.0
-    if collective == "all_reduce":
-        return 2 * (n - 1) / n
-    if collective in ("all_gather", "reduce_scatter", "all_to_all"):
-        return (n - 1) / n
-    return 1.0
 
 
 def algorithms(collective: str) -> tuple[str, ...]:

@@ -62,27 +62,28 @@ def two_level(
     scatters in its node, each rail broadcasts its share, all-gather in the node; reduce: the other way round.
     all_to_all: to the local rank of the same rail in the node, then one message per node. Raises NotModelledError.
     """
-    m, k, share = nodes, per_node, 1.0 / per_node
-    scatter = Stage("reduce-scatter in the node", "reduce_scatter", "ring", k, 1.0, inside)
-    gather = Stage("all-gather in the node", "all_gather", "ring", k, 1.0, inside)
-    if collective == "all_reduce":
-        return scatter, Stage("all-reduce on the rails", "all_reduce", "ring", m, share, outside), gather
-    if collective == "all_gather":
-        return Stage("all-gather on the rails", "all_gather", "ring", m, share, outside), gather
-    if collective == "reduce_scatter":
-        return scatter, Stage("reduce-scatter on the rails", "reduce_scatter", "ring", m, share, outside)
-    if collective == "broadcast":
-        first = Stage("scatter in the root's node", "reduce_scatter", "ring", k, 1.0, inside)
-        return first, Stage("broadcast on the rails", "broadcast", "tree", m, share, outside), gather
-    if collective == "reduce":
-        last = Stage("gather in the root's node", "all_gather", "ring", k, 1.0, inside)
-        return scatter, Stage("reduce on the rails", "reduce", "tree", m, share, outside), last
-    if collective == "all_to_all":
-        return (
-            Stage("all-to-all in the node", "all_to_all", "direct", k, 1.0, inside),
-            Stage("all-to-all on the rails", "all_to_all", "direct", m, 1.0, outside),
-        )
-    raise NotModelledError(f"{collective} has no phases")
+    if collective not in _PHASES:
+        raise NotModelledError(f"{collective} has no phases")
+    algorithm, before, after = _PHASES[collective]
+    words = collective.replace("_", "-")
+    if algorithm == "direct":
+        inner = Stage(before, collective, algorithm, per_node, 1.0, inside)
+        return inner, Stage(f"{words} on the rails", collective, algorithm, nodes, 1.0, outside)
+    rails = Stage(f"{words} on the rails", collective, algorithm, nodes, 1.0 / per_node, outside)
+    scatter = Stage(before, "reduce_scatter", "ring", per_node, 1.0, inside)
+    gather = Stage(after, "all_gather", "ring", per_node, 1.0, inside)
+    return tuple(stage for stage in (scatter, rails, gather) if stage.name)
+
+
+_PHASES = {
+    "all_reduce": ("ring", "reduce-scatter in the node", "all-gather in the node"),
+    "all_gather": ("ring", "", "all-gather in the node"),
+    "reduce_scatter": ("ring", "reduce-scatter in the node", ""),
+    "broadcast": ("tree", "scatter in the root's node", "all-gather in the node"),
+    "reduce": ("tree", "reduce-scatter in the node", "gather in the root's node"),
+    "all_to_all": ("direct", "all-to-all in the node", ""),
+}
+"""How a collective goes over the rails, and what goes before and after it in the nodes."""
 
 
 def total_us(stages: Sequence[Stage], size: S) -> S:

@@ -23,10 +23,6 @@ class Traffic:
     """Bytes as nccl-tests counts the collective's first column."""
     formula: str
 
-    @property
-    def bytes(self) -> float:
-        return self.calls * self.size
-
 
 def tensor(
     layers: float, micro_batches: int, activation: float, *, sequence_parallel: bool = False

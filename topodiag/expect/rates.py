@@ -14,13 +14,13 @@ from functools import lru_cache
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.stages import behind_pcie, limit_of, network_gbs, stages
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF
+from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF, busbw_factor
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.predict import predict_job, predict_tree
 from topodiag.nccl.prediction import NO_NIC, Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of, nets_of
-from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
+from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.words.units import in_gbs, spell_gbs
 
 NCCL_NAMES: Mapping[str, str] = {collective.tested: collective.value for collective in BY_WEIGHT}

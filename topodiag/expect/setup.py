@@ -157,7 +157,7 @@ def setup_of(run: BenchRun, machine: Node | None = None, **given: Unpack[GivenSe
         version=spell_version(minor),
         env=settings,
         sm=_sm(tree),
-        network=(given.get("network") or _network(built, settings)) if hosts > domain else "",
+        network=(given.get("network") or network_of(settings, _usual_network(built))) if hosts > domain else "",
         confidence=built.confidence,
         assumed=tuple(assumed),
         others=_variants(built, run, per_node, across=hosts > domain),
@@ -383,11 +383,12 @@ def _doubt(machine: _Machine, across: bool, nics: tuple[int, float] | None) -> f
     return GUESSED_NETWORK if across and nics is None else GUESSED_NODE
 
 
-def _network(machine: _Machine, env: Mapping[str, str]) -> str:
+def _usual_network(machine: _Machine) -> str:
+    return "tcpx" if "a3-highgpu" in machine.name else "cloud" if machine.virtual else "rdma"
+
+
+def network_of(env: Mapping[str, str], usual: str) -> str:
+    """What joins the nodes: what the settings name, else the `usual` one."""
     if env.get("FI_PROVIDER") == "cxi":
         return "slingshot"
-    if env.get("NCCL_NET", "").lower() == "socket":
-        return "sockets"
-    if "a3-highgpu" in machine.name:
-        return "tcpx"
-    return "cloud" if machine.virtual else "rdma"
+    return "sockets" if env.get("NCCL_NET", "").lower() == "socket" else usual

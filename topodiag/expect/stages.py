@@ -13,6 +13,7 @@ from math import fsum
 from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass
+from topodiag.model.nccl_enums import busbw_factor
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import minor_of, spell_version
@@ -20,7 +21,7 @@ from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.tuning import tuning_constants
-from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
+from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.words.units import in_gbs
 
 Terms = tuple[tuple[str, str, str], ...]

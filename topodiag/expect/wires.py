@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.expect.rates import NCCL_NAMES, Rates, Terms
-from topodiag.expect.setup import MOST_RANKS, GivenSetup, NoSetupError
+from topodiag.expect.setup import MOST_RANKS, GivenSetup, NoSetupError, network_of
 from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
-from topodiag.nccl.tuning.choice import busbw_factor
+from topodiag.model.nccl_enums import busbw_factor
 from topodiag.words.units import in_gbps, in_gbs
 
 GUESSED_WIRES = 0.25
@@ -127,11 +127,7 @@ def _nodes(run: BenchRun, nodes: int | None, spec: AmdSystem | None) -> tuple[in
 
 
 def _network(env: Mapping[str, str]) -> str:
-    if env.get("FI_PROVIDER") == "cxi":
-        return "slingshot"
-    if env.get("FI_PROVIDER") == "efa":
-        return "cloud"
-    return "sockets" if env.get("NCCL_NET", "").lower() == "socket" else "rdma"
+    return "cloud" if env.get("FI_PROVIDER") == "efa" else network_of(env, "rdma")
 
 
 def wire_rates(wires: Wires, collective: str, sizes: tuple[int, ...]) -> Rates:

@@ -56,6 +56,7 @@ NVLS_FAMILY = (Algorithm.NVLS, Algorithm.NVLS_TREE)
 SIMPLE_ONLY = (*COLLNET, *NVLS_FAMILY, Algorithm.PAT)
 """NCCL runs these with the protocol Simple alone: the bandwidth of the others is 0 (src/graph/tuning.cc)."""
 SHARDED = (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
+_BUFFERS_SENT = {"allreduce": 2, "allgather": 1, "reducescatter": 1, "alltoall": 1}
 
 BY_WEIGHT = (
     Collective.ALL_REDUCE,
@@ -65,6 +66,14 @@ BY_WEIGHT = (
     Collective.REDUCE,
 )
 """The collectives, the one that matters most first: the order of reports."""
+
+
+def busbw_factor(collective: str, ranks: int) -> float:
+    """Bus bandwidth over algorithm bandwidth as nccl-tests prints them (its src/*.cu, *GetBw), by its name of the
+    collective or NCCL's: what of the buffer each rank's link must carry. Sizes are those of its first column: of
+    AllGather and ReduceScatter all ranks together."""
+    buffers = _BUFFERS_SENT.get(collective.replace("_", "").lower())
+    return buffers * max(ranks - 1, 0) / max(ranks, 1) if buffers is not None else 1.0
 
 
 class _Search(IntEnum):

@@ -10,6 +10,7 @@ Deterministic under a seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -31,8 +32,9 @@ class _RunningPrice:
     def __init__(self, cluster: Cluster, demands: Sequence[Demand], slot: Ints) -> None:
         self.cluster = cluster
         self.slot = slot.copy()
-        self.known: dict[tuple[int, int, int, int, int], float] = {}
         self.rows = [rows_of(demand) for demand in demands]
+        sizes = [rows.shape[-1] for rows in self.rows]
+        self.span_us = cache(lambda number, *span: span_time_us(cluster, demands[number], sizes[number], *span))
         self.demands = list(demands)
         self.owners = [_owners(rows, slot.size) for rows in self.rows]
         self.times = [self._times(number, np.arange(len(rows))) for number, rows in enumerate(self.rows)]
@@ -42,17 +44,8 @@ class _RunningPrice:
         if not rows.size:
             return np.zeros(len(which))
         spans = spans_of(self.cluster, rows, Assignment(self.slot))
-        times = np.empty(len(which))
-        kinds = zip(
-            spans.nodes.tolist(), spans.least.tolist(), spans.level.tolist(), spans.on_rail.tolist(), strict=True
-        )  # fmt: skip
-        for place, (nodes, least, level, on_rail) in enumerate(kinds):
-            key = (number, nodes, least, level, on_rail)
-            if key not in self.known:
-                size, demand = rows.shape[1], self.demands[number]
-                self.known[key] = span_time_us(self.cluster, demand, size, nodes, least, level, on_rail)
-            times[place] = self.known[key]
-        return times
+        spelt = np.stack([spans.nodes, spans.least, spans.level, spans.on_rail], axis=1).tolist()
+        return np.array([self.span_us(number, *span) for span in spelt])
 
     def value(self) -> tuple[float, float]:
         """What a step waits for, and what all groups take beside it."""

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.nccl.tuning_shapes import graph, h100, one_gpu_nodes, shapes
 from tests.tables import examples
-from topodiag.model.nccl_enums import CpuArch
+from topodiag.model.nccl_enums import CpuArch, busbw_factor
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice
 from topodiag.nccl.settings import Settings, read_settings
-from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor, choose, predicted_us, sweep
+from topodiag.nccl.tuning.choice import LARGE_BYTES, choose, predicted_us, sweep
 from topodiag.nccl.tuning.tuning import explain_entry, tuning_table
 from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
 from topodiag.nccl.tuning.tuning_model import Cell

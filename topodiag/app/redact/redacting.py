@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from functools import cache
 from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -240,14 +241,10 @@ class _OfSecrets(_Walk):
 
     def __init__(self, named: Callable[[str], str] = str) -> None:
         super().__init__()
-        self._named = named
-        self._known: dict[str, str] = {}
+        self._spelt = cache(lambda text: named(without_secrets(text)))
 
     def _text(self, text: str, owner: str, name: str) -> str:
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._named(without_secrets(text))
-        return known
+        return self._spelt(text)
 
 
 class _OfNames(_Walk):
@@ -257,17 +254,13 @@ class _OfNames(_Walk):
         super().__init__()
         self._redactor = redactor
         self._paths = paths
-        self._known: dict[tuple[Callable[[str], str], str], str] = {}
+        self._spelt = [cache(spelt) for spelt in (self._run_id, self._quoted, self._sentence)]
 
     def _text(self, text: str, owner: str, name: str) -> str:
         if not text:
             return text
-        spelt = self._quoted if _is_quoted(owner, name) else self._sentence
-        spelt = self._run_id if (owner, name) in _RUN_IDS else spelt
-        known = self._known.get((spelt, text))
-        if known is None:
-            known = self._known[spelt, text] = spelt(text)
-        return known
+        run_id, quoted, sentence = self._spelt
+        return (run_id if (owner, name) in _RUN_IDS else quoted if _is_quoted(owner, name) else sentence)(text)
 
     def _run_id(self, text: str) -> str:
         """The id of a sweep's run, `1-pairs-gpu07+gpu08-rail3`: the names of nodes stand between its signs."""

@@ -7,6 +7,7 @@ order decides which of several equal solutions is found, and how far a search ge
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 
 from topodiag.model.nccl_features import Feature, is_rubin
 from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
@@ -46,7 +47,8 @@ class Guide:
         self.errors_end_search = bool(system.nets) and self.has(Feature.NET_ERRORS_END_SEARCH)
         """Not without NETs: a communicator brings those of its plugin, at least the one of sockets."""
         self.neighbours = len(system.nvs) > 0 and self.has(Feature.NVSWITCH_NEIGHBOURS)
-        self._local: dict[int, int] = {}
+        self.local_gpu = cache(partial(local_gpu, system))
+        """The GPU that uses a NET first, -1 where none does. Raises RejectedError."""
         self._nets: dict[tuple[int, int], list[int]] = {}
         self._next: dict[tuple[int, int, int, int, int], list[int]] = {}
         self._free: dict[int, list[int]] = {}
@@ -60,13 +62,6 @@ class Guide:
         if chosen is None:
             chosen = self._nets[limit, gpu] = self._select(limit, gpu)
         return chosen
-
-    def local_gpu(self, net: int) -> int:
-        """The GPU that uses a NET first, -1 where none does. Raises RejectedError."""
-        known = self._local.get(net)
-        if known is None:
-            known = self._local[net] = local_gpu(self.system, net)
-        return known
 
     def _select(self, limit: int, gpu: int) -> list[int]:
         gpus = range(len(self.system.gpus)) if gpu == ANY else [gpu]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from functools import cache
 from math import ceil, floor
 
 from topodiag.lazy import dataclass
@@ -123,8 +124,10 @@ class Roads:
         self.nvs_gpu = ways["nvs_gpu"][0] if system.nvs else []
         self.gpu_nvs = [row[0] for row in ways["gpu_nvs"]] if system.nvs else []
         self.room = [floor(min(net.bw, _MOST)) for net in nets]
-        self._kinds = kinds_of([*self.gpu_gpu, *self.net_gpu, *self.gpu_net])
-        self._within: dict[int, int] = {}
+        kinds = kinds_of([*self.gpu_gpu, *self.net_gpu, *self.gpu_net])
+        self.kind_within = cache(lambda limit: max((kind for kind in kinds if kind <= limit), default=-1))
+        """The furthest type of any way that is no further than a limit, -1 for none: limits with the same one allow the
+        same ways."""
         self.tables: dict[tuple[int, float, int, bool], Steps] = {}
         """What attempts with equal speeds and types share (trial.Tables)."""
 
@@ -140,14 +143,6 @@ class Roads:
             self.guard |= guard << self._shift(index)
         self.low = (1 << self._shift(sum(2 for pair in self.pci if pair))) - 1
 
-    def kind_within(self, limit: int) -> int:
-        """The furthest type of any way that is no further than a limit, -1 for none: limits with the same one allow
-        the same ways."""
-        known = self._within.get(limit)
-        if known is None:
-            known = self._within[limit] = max((kind for kind in self._kinds if kind <= limit), default=-1)
-        return known
-
     def body(self, gpu: Vertex) -> Vertex:
         """What holds a GPU's links: itself, or its DEV where there is one."""
         return gpu.parent if self._device == "DEV" and gpu.parent is not None else gpu
@@ -162,10 +157,7 @@ class Roads:
             yield link, self.mask << self._shift(index)
 
     def _index(self, link: Link) -> int:
-        known = self._fields.get(id(link))
-        if known is None:
-            known = self._fields[id(link)] = (len(self._fields), link)
-        return known[0]
+        return self._fields.setdefault(id(link), (len(self._fields), link))[0]
 
     def _pci_fields(self, gpu: Vertex) -> tuple[int, int] | None:
         """The fields of a GPU's first PCI link with a way back, both directions (gpuPciBw); they come first."""

@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, CpuArch, Graph, Protocol
+from topodiag.model.nccl_enums import (
+    COLLNET,
+    NVLS_FAMILY,
+    SHARDED,
+    Algorithm,
+    Collective,
+    CpuArch,
+    Graph,
+    Protocol,
+    busbw_factor,
+)
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import DIRECT_RANKS, NVLS_RANKS, path_types
 from topodiag.nccl.graph.graph import CommShape
@@ -32,14 +42,6 @@ _Cell = tuple[str, str, float, float]
 
 _Timed = tuple[str, str, Callable[[int], float]]
 """Algorithm, protocol, and what an operation of so many bytes takes, us."""
-
-
-def busbw_factor(collective: str, nranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth as nccl-tests prints them (its src/*.cu, *GetBw). Sizes are those of its
-    first column: of AllGather and ReduceScatter all ranks together."""
-    if collective == Collective.ALL_REDUCE:
-        return 2 * (nranks - 1) / max(nranks, 1)
-    return (nranks - 1) / max(nranks, 1) if collective in SHARDED else 1.0
 
 
 def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float]) -> Callable[[int], float]:

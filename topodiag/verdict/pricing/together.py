@@ -9,9 +9,9 @@ from functools import partial
 from topodiag.expect.rates import NCCL_NAMES, Rates, reached
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding
+from topodiag.model.nccl_enums import busbw_factor
 from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement, Price, Quantity
-from topodiag.nccl.tuning.choice import busbw_factor
 from topodiag.placement.job_step import JobStep
 from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, figures, ground_of, ground_of_job, with_machines
