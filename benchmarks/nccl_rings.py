@@ -112,10 +112,6 @@ class TreePlace:
     up: int
     down: tuple[int, int, int]
 
-    def text(self, rank: int) -> str:
-        """As the `Trees` line has it: `1/-1/-1->0->-1`."""
-        return f"{self.down[0]}/{self.down[1]}/{self.down[2]}->{rank}->{self.up}"
-
 
 def btree(count: int, index: int) -> Branch:
     """The place of `index` in the binary tree of `count` nodes whose root is 0 (ncclGetBtree)."""

@@ -22,4 +22,5 @@ def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int, 
 
 def trees_text(places: Sequence[TreePlace], rank: int) -> str:
     """What follows `Trees` in a rank's log line; NCCL's buffer cuts it at 1022 characters (src/init.cc)."""
-    return "".join(f" [{channel}] {place.text(rank)}" for channel, place in enumerate(places))[:1022]
+    shown = (f"{'/'.join(map(str, place.down))}->{rank}->{place.up}" for place in places)
+    return "".join(f" [{channel}] {text}" for channel, text in enumerate(shown))[:1022]

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import exp, fsum, isfinite, log, prod
 
-from topodiag.expect.calibration import Factor
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.other_runs import Judged, refuted
@@ -102,8 +101,6 @@ class _Case:
     setup: Setup | None
     """None where only wires are known."""
     rates: Rates
-    factor: Factor | None
-    size: int
     measured: float
     expected: float
     latency_us: float | None
@@ -136,8 +133,6 @@ def explain(
         run=run,
         setup=expected.setup,
         rates=expected.rates,
-        factor=expected.factor,
-        size=verdict.size,
         measured=verdict.measured_gbs,
         expected=verdict.expected_gbs,
         latency_us=fit.latency_us if fit is not None else None,

@@ -28,10 +28,6 @@ class Judged:
     modelled: Expected
     verdict: Verdict
 
-    @property
-    def size(self) -> int:
-        return self.verdict.size
-
 
 def on_same_nodes(run: BenchRun, judged: Iterable[Judged]) -> tuple[Judged, ...]:
     """Those of the other runs that ran on the very nodes of this one, with as many ranks."""

@@ -82,9 +82,6 @@ class Exchange:
         self._hosts = old.host, new.host
         self._tokens: dict[str, str] = {}
 
-    def text(self, text: str) -> str:
-        return self.joined(cut(text, self._hosts[0]))
-
     def joined(self, pieces: list[str]) -> str:
         """The text that was cut so, with the other's identities."""
         texts = pieces.copy()

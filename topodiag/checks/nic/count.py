@@ -43,7 +43,6 @@ class Gap:
     expected: str
     confidence: Confidence
     gbps: float = 0.0
-    gpus: tuple[str, ...] = ()
     shown: Fact[str] = Fact()
     virtual: bool = False
 

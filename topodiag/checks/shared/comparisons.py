@@ -36,10 +36,9 @@ class Outliers(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class Far(Generic[K]):
-    """`outliers` are far from `usual`, the median of all; `rest` is the median of the others."""
+    """`outliers` are far from `usual`, the median of all."""
 
     usual: float
-    rest: float
     of: int
     outliers: tuple[K, ...]
 
@@ -97,4 +96,4 @@ def far(
     if not outliers or not rest or len(outliers) > max(1, most * len(values)):
         return None
     spread = max(rest) > close * usual if above else min(rest) < usual / close
-    return None if spread else Far(usual, median(rest), len(values), outliers)
+    return None if spread else Far(usual, len(values), outliers)

@@ -208,7 +208,6 @@ class _Branch:
     """What hangs below a processor by one root: its GPUs and NICs."""
 
     root: Element
-    cpu: str
     gpus: int
     nics: tuple[Element, ...]
 
@@ -218,7 +217,7 @@ def _branches(tree: Element) -> Iterator[_Branch]:
         for root in cpu.having("pci"):
             gpus = sum(element.tag == "gpu" for element in root.walk())
             nics = tuple(element for element in root.walk() if element.tag == "pci" and element.having("nic"))
-            yield _Branch(root, cpu.get("numaid") or "", gpus, nics)
+            yield _Branch(root, gpus, nics)
 
 
 def _speed(nic: Element) -> str:

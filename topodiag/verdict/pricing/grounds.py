@@ -1,7 +1,7 @@
 """From a case to what its causes are priced on: each measured run, and each job, with the machines of its hosts.
 
-A host is taken as its capture shows it, else as NCCL printed it, else like the best known host beside it; what was
-taken for granted is said. Hosts that are alike become one and the same machine, so that each is searched once.
+A host is taken as its capture shows it, else as NCCL printed it, else like the best known host beside it. Hosts that
+are alike become one and the same machine, so that each is searched once.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def ground_of(run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Gro
         if job is None or run.nranks not in (None, job.world_size):
             raise NoGroundError("the output does not say which rank ran where")
         run = replace(run, devices=devices_of(job, case), nranks=job.world_size)
-    return _ground(run.source or "the measured run", run, job, case, claims)
+    return _ground(run, job, case, claims)
 
 
 def ground_of_job(job: Job, case: Case, claims: Claims) -> Ground:
@@ -90,7 +90,7 @@ def ground_of_job(job: Job, case: Case, claims: Claims) -> Ground:
         raise NoGroundError(f"{len(devices)} of {job.world_size} ranks of {job.name} have a known GPU")
     version = next((match[0] for version in job.nccl_versions if (match := _VERSION.match(version))), "")
     run = BenchRun(_collective(job), (), devices, job.world_size, nccl=version, source=job.name)
-    return _ground(job.name, run, job, case, claims)
+    return _ground(run, job, case, claims)
 
 
 def devices_of(job: Job, case: Case) -> tuple[BenchDevice, ...]:
@@ -118,13 +118,14 @@ def _collective(job: Job) -> str:
     return _TESTED.get(best, "all_reduce")
 
 
-def _ground(name: str, run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
+def _ground(run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
     sources = _Sources(case, job)
     hosts = [_opened(host, run, sources, claims) for host in run.hosts]
     sm = _sm(hosts, run, sources)
     for host in hosts:
         _look(host, sources, sm, minor_or_default(run.nccl), claims)
-    assumed = [*_like_captures(hosts, case, claims), *_like_siblings(hosts, claims)]
+    _like_captures(hosts, case, claims)
+    _like_siblings(hosts, claims)
     first = next(iter(hosts), None)
     if first is None or first.built is None:
         raise NoGroundError("no capture, topology file or system print of its nodes is in the evidence")
@@ -139,7 +140,7 @@ def _ground(name: str, run: BenchRun, job: Job | None, case: Case, claims: Claim
         raise NoGroundError(str(error)) from None
     factor = calibration().of(generation_of(setup.sm), rates.transport, run.collective)
     reached = rates.busbw.get(size, rates.peak) * factor.factor
-    return Ground(name, run, setup, grounds, members, size, rates, reached, job, (*assumed, *setup.assumed))
+    return Ground(run, setup, grounds, members, size, rates, reached, job)
 
 
 def with_machines(setup: Setup, machines: Sequence[Machine], members: Sequence[Member]) -> Setup:
@@ -289,7 +290,7 @@ def _with_names(tree: Element, nics: Mapping[int, Hca]) -> Element:
     return edited(tree, edit)
 
 
-def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> Iterator[str]:
+def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> None:
     """Hosts that no capture is tied to, where captures lie beside them of machines with the very same GPUs on the very
     same buses: they are taken as the best of those is built (a container shows its own name, and sees less)."""
     if any(host.node is not None for host in hosts):
@@ -306,16 +307,15 @@ def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> Iterat
         alike = host.built is None or _buses(host.built) == _buses(best.built)
         if alike and (host.built is None or _network_mbps(host) < _network_mbps(best)):
             host.built = best.built
-            yield f"{host.name} is taken to be built as the capture of {best.name} shows"
 
 
 def _buses(tree: Element) -> frozenset[str]:
     return frozenset(bus_of(pci) for pci in gpus_of(tree).values())
 
 
-def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> Iterator[str]:
-    """Hosts of which nothing is known, and those that are said to lack NICs, are taken as the best known one is built;
-    what was assumed, in sentences."""
+def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> None:
+    """Hosts of which nothing is known, and those that are said to lack NICs, are taken as the best known one is
+    built."""
     known_hosts = [host for host in hosts if host.built is not None]
     if not known_hosts:
         return
@@ -325,7 +325,6 @@ def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> Iterator[str]:
         lacking = host.name in claims.nics or short_name(host.name) in map(short_name, claims.nics)
         if host.built is None or (poor and lacking):
             host.built = best.built
-            yield f"{host.name} is taken to be built as {best.name} is"
 
 
 def _network_mbps(host: _Open) -> int:
@@ -354,7 +353,7 @@ def _closed(host: _Open, case: Case, job: Job | None, setup: Setup) -> HostGroun
     assert host.built is not None  # noqa: S101 - filled in by then
     env = {**host.env, **{name: value for name, value in setup.env.items() if name not in host.given}}
     machine = Machine(host.built, tuple(sorted(env.items())))
-    return HostGround(host.name, machine, tuple(host.views), host.given, host.node, job)
+    return HostGround(host.name, machine, tuple(host.views), host.given, job)
 
 
 def _members(run: BenchRun, hosts: Sequence[_Open]) -> Iterator[Member]:

@@ -14,7 +14,6 @@ from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Finding
 from topodiag.model.job import Job
 from topodiag.model.nccl_tree import Element
-from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Member
 from topodiag.words.units import plural
 
@@ -44,7 +43,6 @@ class HostGround:
     built: Machine
     views: tuple[Element, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
-    node: Node | None = None
     job: Job | None = None
 
 
@@ -54,7 +52,6 @@ class Ground:
     largest communicator. `size` in bytes is the size that is priced, `rates` NCCL's figures of the machines as built,
     `whole` what healthy ones reach of them, GB/s."""
 
-    name: str
     run: BenchRun
     setup: Setup
     hosts: tuple[HostGround, ...]
@@ -63,7 +60,6 @@ class Ground:
     rates: Rates
     whole: float
     job: Job | None = None
-    assumed: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:

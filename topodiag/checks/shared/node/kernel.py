@@ -32,7 +32,6 @@ class XidGroup:
     code: int
     entry: Xid | None
     label: str
-    bus_id: str | None
     events: tuple[Event, ...]
 
 
@@ -99,7 +98,7 @@ def xid_groups(node: Node, families: Collection[str] | None = None) -> tuple[Xid
         if event.kind == "xid" and event.code is not None:
             number = event.fields.get("gpu") if event.bus_id is None else None
             events[label_at(node, event.bus_id) if number is None else f"GPU{number}", event.code].append(event)
-    groups = (XidGroup(code, xid(code), label, own[0].bus_id, tuple(own)) for (label, code), own in events.items())
+    groups = (XidGroup(code, xid(code), label, tuple(own)) for (label, code), own in events.items())
     return tuple(
         group for group in groups if families is None or (group.entry is not None and group.entry.family in families)
     )
