@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from topodiag.fleet.identities import Exchange, cut
@@ -28,10 +28,18 @@ class UnlikeError(Exception):
     """A part of a node does not follow from its line as it should."""
 
 
-def names_of(thing: Any) -> Iterable[str]:
-    """The fields of a value of a dataclass, as `dataclasses.fields` finds them, which is slow."""
-    texts: Iterable[str] = thing.__dataclass_fields__
-    return texts
+def _parts_of(thing: Any) -> Iterable[tuple[Any, Any]]:
+    """What a part of a node holds, each by its place in it: that of a set by itself. None of a value without parts."""
+    if isinstance(thing, Fact):
+        return ("value", thing.value), ("origin", thing.origin)
+    if isinstance(thing, tuple):
+        return enumerate(thing)
+    if isinstance(thing, frozenset):
+        return ((part, part) for part in thing)
+    if isinstance(thing, dict):
+        return thing.items()
+    # as `dataclasses.fields` finds them, which is slow
+    return ((name, getattr(thing, name)) for name in getattr(thing, "__dataclass_fields__", ()))
 
 
 def _fact(fact: Fact[Any], numbers: Mapping[Place, Measured], of: Callable[[Any], Any]) -> Fact[Any]:
@@ -84,37 +92,21 @@ class Varying:
                 pieces = cut(thing, self._host)
                 self._texts[thing] = pieces if self._opposite.joined(pieces) != thing else None
             return self._texts[thing] is not None
-        if isinstance(thing, Fact):
-            return self._noted(thing, self._fact)
-        if isinstance(thing, tuple):
-            return self._noted(thing, lambda item: self._which(enumerate(item)))
-        if isinstance(thing, frozenset):
-            return self._noted(thing, lambda item: self._which((part, part) for part in item))
-        if isinstance(thing, dict):
-            if self._which((key, key) for key in thing):
-                raise UnlikeError
-            return self._noted(thing, lambda item: self._which(item.items()))
-        if isinstance(thing, Origin) and (thing.source, thing.line) in self._measured:
-            raise UnlikeError
-        if is_dataclass(thing):
-            return self._noted(thing, lambda item: self._which((name, getattr(item, name)) for name in names_of(item)))
-        return False
-
-    def _which(self, parts: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
-        """The places at which a part holds what varies. All are looked at."""
-        return tuple(place for place, part in parts if self._holds(part))
-
-    def _noted(self, thing: Any, look: Callable[[Any], tuple[Any, ...]]) -> bool:
         held = self._held.get(id(thing))
         if held is None:
-            held = self._held[id(thing)] = look(thing)
+            held = self._held[id(thing)] = self._which(thing)
         return bool(held)
 
-    def _fact(self, fact: Fact[Any]) -> tuple[Any, ...]:
-        origin = fact.origin
-        if origin is not None and (origin.source, origin.line) in self._measured:
-            return ("value",) if fact.value is not None else ()
-        return self._which((("value", fact.value), ("origin", origin)))
+    def _which(self, thing: Any) -> tuple[Any, ...]:
+        """The places at which a part holds what varies. All are looked at."""
+        origin = thing.origin if isinstance(thing, Fact) else thing
+        if isinstance(origin, Origin) and (origin.source, origin.line) in self._measured:
+            if origin is thing:
+                raise UnlikeError
+            return ("value",) if thing.value is not None else ()
+        if isinstance(thing, dict) and any(map(self._holds, thing)):
+            raise UnlikeError
+        return tuple(place for place, part in _parts_of(thing) if self._holds(part))
 
     def replaced(self, by: Exchange, numbers: Mapping[Place, Measured], host: str, time: Fact[str]) -> Node:
         """The node with a sibling's identities and numbers in the places of all that varies."""

@@ -10,6 +10,7 @@ line varies for the first time, the node is read whole as well, and the two must
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import field, fields, replace
 from ipaddress import IPv6Address
 from itertools import compress, count
@@ -274,7 +275,7 @@ class Siblings:
 
     def __init__(self) -> None:
         self._patterns: list[tuple[Key, Pattern]] = []
-        self._failures: dict[Key, int] = {}
+        self._failures: Counter[Key] = Counter()
 
     def read(self, evidence: Evidence) -> Node:
         """The node of a bundle. Raises InputError."""
@@ -283,7 +284,7 @@ class Siblings:
     def _read(self, evidence: Evidence) -> Node:
         """The same without the id of the boot, which no pattern holds."""
         key = _key(evidence)
-        if key is None or self._failures.get(key, 0) >= MOST_FAILURES:
+        if key is None or self._failures[key] >= MOST_FAILURES:
             return _bootless(evidence)
         for at, (of, pattern) in enumerate(self._patterns):
             difference = pattern.difference(evidence) if of == key else None
@@ -298,17 +299,12 @@ class Siblings:
             node = _bootless(evidence)
             if not pattern.learn(difference, evidence.time, node):
                 del self._patterns[0]
-                self._failed(key)
+                self._failures[key] += 1
             return node
         node = _bootless(evidence)
         self._patterns.insert(0, (key, Pattern(evidence, node)))
         del self._patterns[MOST_PATTERNS:]
         return node
-
-    def _failed(self, key: Key) -> None:
-        if len(self._failures) > MOST_PATTERNS:
-            self._failures.clear()
-        self._failures[key] = self._failures.get(key, 0) + 1
 
 
 def _key(evidence: Evidence) -> Key | None:
