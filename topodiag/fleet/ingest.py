@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -57,8 +57,6 @@ MOST_CHUNK = 1 << 30
 MAX_SHAPES = 1000
 """Shapes of lines that were not understood, most frequent first: more than anybody reads."""
 
-_Whole = tuple[Facts, tuple[Measure, ...]]
-"""Facts in normal form, and what was seen of each file."""
 Progress = Callable[[int, int], None]
 """Called with raw bytes read and the raw bytes in all; of standard input the end is not known, and counts 0."""
 
@@ -115,13 +113,12 @@ def ingest(
     plan = plan_of(intake)
     chunk = min(max(chunk, 1), MOST_CHUNK)
     read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress, ahead=ahead)
-    names = [STDIN_NAME] if source else []
-    names += [source.name for source in plan.sources]
+    names = [*([STDIN_NAME] if source else []), *(source.name for source in plan.sources)]
     if read is None and not plan.saved:
-        read = empty(), ()
-    facts, seen = ([read[0]], read[1]) if read is not None else ([], ())
+        read = Part(empty())
+    facts = [read.facts] if read is not None else []
+    measures = {measure.file: measure for measure in read.measures} if read is not None else {}
     del read  # what it holds is let go where it is joined with saved facts
-    measures = {measure.file: measure for measure in seen}
     files = [
         SourceFile(path, own.size, own.sha256, "; ".join(_notes(own)))
         for number, path in enumerate(names)
@@ -159,27 +156,30 @@ def _read(
     chunk: int,
     on_progress: Progress | None,
     ahead: ReadAhead[Any] | None,
-) -> _Whole | None:
-    shift = 1 if source else 0  # standard input is file 0
+) -> Part | None:
     total = plan.size if source is None else 0
+    read = 0
 
     def on_bytes(read: int) -> None:
         if on_progress is not None:
             on_progress(min(read, total) if total else read, total)
 
-    tasks = [tuple(replace(span, file=span.file + shift) for span in task) for task in make_tasks(plan, chunk)]
+    def took(raw: int) -> None:
+        nonlocal read
+        read += raw
+        on_bytes(read)
+
+    tasks = list(make_tasks(plan, chunk))
     tree = Tree()
     if dask is not None:
         if source is not None:
             raise InputError("-", "standard input cannot be read by a cluster", hint="save it to a file first")
         from topodiag.fleet.dask_engine import map_dask  # noqa: PLC0415 - where a cluster is asked for
 
-        read = 0
         for task, part in zip(tasks, map_dask(partial(run_task, chunk=chunk), tasks, dask, workers), strict=True):
             _refuse_unopened(part, plan)
             tree.add(part)
-            read += sum(span.end - span.start for span in task)
-            on_bytes(read)
+            took(sum(span.end - span.start for span in task))
         return _normal(tree, cpus())
     count = workers or cpus()
     streamed = source.reads(chunk) if source is not None else iter(())
@@ -191,31 +191,17 @@ def _read(
         text = chain(early, streamed) if source is not None else None
         tree = run_pool(tasks, count, chunk, on_bytes, text, ahead=ahead)
     else:
-        _read_here(tree, tasks, chain(early, streamed), chunk, on_bytes)
+        for task in tasks:
+            for part in parts_of(task, chunk, took):
+                tree.add(part)
+        for part in extracted(chain(early, streamed), chunk):
+            tree.add(part)
+            took(sum(measure.size for measure in part.measures))
     return _normal(tree, min(count, cpus()))
 
 
 def _can_be_shared(tasks: Sequence[Task]) -> bool:
     return len(tasks) > 1 or any(span.coding for task in tasks for span in task)
-
-
-def _read_here(
-    tree: Tree, tasks: Iterable[Task], streamed: Iterable[Part | Read], chunk: int, on_bytes: Callable[[int], None]
-) -> None:
-    """Reading by this process alone: the files, then what comes on standard input."""
-    read = 0
-
-    def took(raw: int) -> None:
-        nonlocal read
-        read += raw
-        on_bytes(read)
-
-    for task in tasks:
-        for part in parts_of(task, chunk, took):
-            tree.add(part)
-    for part in extracted(streamed, chunk):
-        tree.add(part)
-        took(sum(measure.size for measure in part.measures))
 
 
 def _refuse_unopened(part: Part, plan: Plan) -> None:
@@ -228,9 +214,9 @@ def _refuse_unopened(part: Part, plan: Plan) -> None:
             raise InputError(lost.name, "a worker cannot open it", hint=hint)
 
 
-def _normal(tree: Tree, threads: int) -> _Whole | None:
+def _normal(tree: Tree, threads: int) -> Part | None:
     part = tree.result(threads)
-    return (part.resolved().facts, part.measures) if part is not None else None
+    return part.resolved() if part is not None else None
 
 
 def _merged(several: list[Facts]) -> Facts:
@@ -278,10 +264,9 @@ def _notes(measure: Measure) -> list[str]:
 
 def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> Iterator[str]:
     """Notes on files without any record. Raises InputError when no file holds one."""
-    shift = 1 if source else 0
     barren: list[Piece] = []
     wrong: list[InputError] = []
-    for number, one in enumerate(plan.sources, shift):
+    for number, one in enumerate(plan.sources, int(plan.stdin)):
         if _worth(measures.get(number)):
             continue
         barren.append(one)

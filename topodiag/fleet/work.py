@@ -255,30 +255,16 @@ def _digest(span: Span, stream: io.BufferedReader) -> str:
 def read_stream(
     file: int, stream: BinaryIO, coding: tuple[str, ...], size: int, on_raw: Callable[[int], None] | None = None
 ) -> Iterator[Part | Read]:
-    """A stream from its first byte to its last."""
+    """A stream from its first byte to its last, with its sha256 where it is no longer than HASHED_BYTES."""
     reading = Reading(on_raw=on_raw)
-    sums = Digest()
+    taken, digest = 0, hashlib.sha256()
     for piece in pieces(text_of(stream, coding, reading), size):
-        sums.add(piece.data)
+        taken += len(piece.data)
+        if taken <= HASHED_BYTES:
+            digest.update(piece.data)
         yield Read(file, piece)
-    yield Part(empty(), (Measure(file, sha256=sums.hex, notes=tuple(reading.notes)),))
-
-
-class Digest:
-    """A sha256 that gives up, as the empty text, beyond HASHED_BYTES."""
-
-    def __init__(self) -> None:
-        self._taken = 0
-        self._state = hashlib.sha256()
-
-    def add(self, data: bytes) -> None:
-        self._taken += len(data)
-        if self._taken <= HASHED_BYTES:
-            self._state.update(data)
-
-    @property
-    def hex(self) -> str:
-        return self._state.hexdigest() if self._taken <= HASHED_BYTES else ""
+    sha256 = digest.hexdigest() if taken <= HASHED_BYTES else ""
+    yield Part(empty(), (Measure(file, sha256=sha256, notes=tuple(reading.notes)),))
 
 
 def extract_pieces(reads: Iterable[Read]) -> Part:

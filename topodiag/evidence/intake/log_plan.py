@@ -129,10 +129,11 @@ def _refused(left_out: SkippedFile) -> SkippedFile:
 
 
 def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...]]:
-    """Spans for one call of the extractor's worker each: about `chunk` raw bytes, of one large or many small files."""
+    """Spans for one call of the extractor's worker each: about `chunk` raw bytes, of one large or many small files.
+    Standard input is the first file where it is read."""
     packed: list[Span] = []
     filled = 0
-    for number, source in enumerate(plan.sources):
+    for number, source in enumerate(plan.sources, int(plan.stdin)):
         if source.size > chunk and not source.coding:
             for start in range(0, source.size, chunk):
                 yield (Span(number, source.file, start, min(start + chunk, source.size)),)

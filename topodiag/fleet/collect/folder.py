@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,8 +90,7 @@ class Folder:
         self._sums.write(f"{answer.sha256}  {name}\n")
         self._sums.flush()
         part.replace(self.path / name)
-        for old in self._stubs(answer.node):
-            old.unlink(missing_ok=True)
+        self._drop_stubs(answer.node)
         return replace(answer, file=name, hung_probes=hung)
 
     def keep_hung(self, answer: NodeAnswer, limit_s: float) -> NodeAnswer:
@@ -110,8 +109,7 @@ class Folder:
         }
         packed = io.BytesIO()
         write_tar(Bundle(manifest, {}), packed)
-        for old in self._stubs(answer.node):
-            old.unlink(missing_ok=True)
+        self._drop_stubs(answer.node)
         name = file_name(answer.node, answer.boot_id, when).removesuffix(".tar.gz") + ".hung.tar.gz"
         packed_bytes = packed.getvalue()
         with replacing(str(self.path / name), private=True) as stream:
@@ -125,13 +123,12 @@ class Folder:
         with replacing(str(self.path / ANSWERS), private=True) as stream:
             stream.write(document(collection))
 
-    def _stubs(self, node: str) -> Iterable[Path]:
+    def _drop_stubs(self, node: str) -> None:
+        """What stood for this node while it hung. A name that only begins alike has another number of parts."""
         start = file_name(node, "", "").partition("-noboot-")[0] + "-"
-        # a name that only begins alike has another number of parts
-        return [
-            path for path in self.path.glob("*.hung.tar.gz")
-            if path.name.startswith(start) and path.name.count("-") == start.count("-") + 1
-        ]  # fmt: skip
+        for path in self.path.glob("*.hung.tar.gz"):
+            if path.name.startswith(start) and path.name.count("-") == start.count("-") + 1:
+                path.unlink(missing_ok=True)
 
     def _document(self) -> CollectDocument | None:
         """The answers that were written down here, those of earlier calls first. What cannot be read is none."""

@@ -72,15 +72,11 @@ class _Room:
             receipt.complain(line)
 
     def ends(self, node: str, code: int) -> None:
-        if node in self.answers or not node:
-            return
-        receipt = self._receipt(node)
-        if receipt is not None:
+        if node not in self.answers and (receipt := self._receipt(node)) is not None:
             self._answer(node, self._ended(node, receipt, code))
 
     def late(self, node: str) -> None:
-        receipt = self._receipt(node)
-        if receipt is not None and node not in self.answers:
+        if node not in self.answers and (receipt := self._receipt(node)) is not None:
             self._answer(node, self._late(node, receipt))
 
     def _receipt(self, node: str) -> Receipt | None:

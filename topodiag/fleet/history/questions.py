@@ -176,13 +176,13 @@ def _pair(rows: Sequence[Row]) -> tuple[Row, Row | None, str]:
 
 def _facts(store: Store, wanted: Collection[str]) -> dict[str, list[NodeFact]]:
     """The facts of some blocks, by the block."""
-    node_facts: dict[str, list[NodeFact]] = defaultdict(list)
     if not wanted:
-        return node_facts
+        return {}
     names = ("block", "family", "part", "key", "value", "kind", "unit", "source")
-    for block, family, part, key, value, kind, unit, source in values(store.blocks(wanted), *names):
-        node_facts[block].append(NodeFact(family, part, key, value, FactKind(kind), unit, source))
-    return node_facts
+    return grouped(
+        (block, NodeFact(family, part, key, value, FactKind(kind), unit, source))
+        for block, family, part, key, value, kind, unit, source in values(store.blocks(wanted), *names)
+    )
 
 
 def _with_facts(row: Row, other: frozenset[str], facts: Mapping[str, Sequence[NodeFact]]) -> Capture:
