@@ -1,0 +1,170 @@
+"""HST002, HST004 to HST007: devices, the driver, probes that hang, storage and the machine, by its log and listings."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.checks import nodes
+from tests.checks.bent import bent
+from tests.checks.nodes import read
+from tests.checks.wanted import Wanted, expect, shown
+from tests.evidence.filled import node_of
+from tests.tables import examples
+from tests.verdict.judged import running, verdict
+from topodiag.checks.host.devices import DevicesNotGiven
+from topodiag.checks.host.driver import DriverMismatch
+from topodiag.checks.host.hung_probes import ProbeHangs
+from topodiag.checks.host.machine import MachineStops
+from topodiag.checks.host.storage import StorageStalls
+from topodiag.evidence.host.kernel_log import LEAST_WHOLE, KernelLog
+from topodiag.evidence.interface import Blob
+from topodiag.model.events import Event
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, NotObserved, Topic
+from topodiag.model.verdict import CauseStatus
+
+
+def test_a_folder_that_ls_does_not_find_lacks_the_nodes_of_rdma() -> None:
+    text = "# ls /dev/infiniband\nls: cannot access '/dev/infiniband': No such file or directory\n"
+    expect(DevicesNotGiven().judge(node_of(text)), message="*uverbs*")
+
+
+# --- HST004: the libraries of the NVIDIA driver are of another version than its kernel module
+
+
+OLD = """\
+[  812.1] NVRM: API mismatch: the client has the version 570.124.06, but
+[  812.1] NVRM: this kernel module has the version 570.86.15.  Please
+[  812.1] NVRM: make sure that this kernel module and all NVIDIA driver
+[  812.1] NVRM: components have the same version.
+"""
+
+
+def events(text: str) -> tuple[Event, ...]:
+    return tuple(KernelLog().parse(Blob("dmesg.txt", text.encode())).records)
+
+
+def log(text: str, **changes: Any) -> Node:
+    """A kernel log alone."""
+    return Node("n7", events=events(text), topics=frozenset({Topic.KERNEL_LOG}), **changes)
+
+
+def judge(node: Node) -> Outcome:
+    return DriverMismatch().judge(node)
+
+
+def answering() -> Node:
+    """A node whose NVML answers."""
+    node = nodes.hgx_h100()
+    return replace(node, os=replace(node.os, cuda_version=read("12.8")))
+
+
+@examples("lines", "changes", "wanted")
+def test_a_driver_that_does_not_fit_its_library(
+    lines: list[str] | None, changes: dict[str, Any] | None, wanted: Wanted
+) -> None:
+    """A kernel log alone, or a node of which nothing but these facts is known."""
+    node = bent(log("\n".join([*lines, ""])) if lines else Node("n7"), changes or {})
+    assert shown(judge(node), wanted) == wanted
+
+
+def test_a_healthy_node_is_clean() -> None:
+    assert judge(answering()).status is Status.CLEAN
+
+
+def test_a_node_without_a_gpu_has_no_driver_to_judge() -> None:
+    assert judge(Node("login", topics=frozenset({Topic.KERNEL_LOG, Topic.PCI}))).status is not Status.FINDING
+
+
+def test_where_nvml_answers_on_the_host_one_process_alone_is_refused() -> None:
+    expect(judge(replace(answering(), events=events(OLD))), severity="WARNING", confidence="MEDIUM")
+
+
+def test_it_is_a_cause_of_a_job_that_ended_there() -> None:
+    (finding,) = judge(replace(log(OLD), host="n0")).findings
+    first = verdict(finding, case=running()).causes[0]
+    assert (first.finding.id, first.status) == ("HST004", CauseStatus.ESTABLISHED)
+
+
+# --- HST005: a probe of the node hangs
+
+
+GPUS = frozenset({Topic.GPUS})
+
+
+def waited(*probes: NotObserved, topics: frozenset[Topic] = frozenset()) -> Node:
+    return replace(nodes.hgx_h100(), time=Fact("2026-03-02T08:15:30Z"), not_observed=probes, topics=topics)
+
+
+def waits(what: str, seconds: float = 10.0, of: frozenset[Topic] = GPUS) -> NotObserved:
+    return NotObserved(what, f"no answer within {seconds:g} s", of=of, timed_out_s=seconds)
+
+
+@examples("hung", "told", "wanted")
+def test_probes_that_hang(hung: list[tuple[str, float]], told: list[str] | None, wanted: Wanted) -> None:
+    """Probes by their seconds, and the topics of which others told."""
+    node = waited(*(waits(*probe) for probe in hung), topics=frozenset(Topic[topic] for topic in told or ()))
+    assert shown(ProbeHangs().judge(node), wanted) == wanted
+
+
+def test_a_node_whose_whole_collector_hung_is_an_error() -> None:
+    bare = Node("gpu07", time=Fact("2026-03-02T08:15:30Z"), not_observed=(waits("nvidia-smi-q", 30, frozenset()),))
+    expect(ProbeHangs().judge(bare), severity="ERROR", nodes=("gpu07",))
+
+
+def test_a_tool_that_is_absent_or_refused_does_not_hang() -> None:
+    absent = NotObserved("nvidia-smi", "not installed", of=GPUS)
+    refused = NotObserved("dmesg", "permission denied", needs_root=True)
+    assert ProbeHangs().judge(waited(absent, refused, topics=GPUS)).status is Status.CLEAN
+    assert ProbeHangs().judge(waited(absent, refused)).status is Status.UNKNOWN, "nobody asked the driver"
+
+
+def test_pasted_texts_are_no_capture() -> None:
+    assert ProbeHangs().judge(nodes.hgx_h100()).status is Status.NOT_APPLICABLE
+
+
+# --- HST006: storage does not answer, or processes wait in the kernel
+
+
+SILENT = "nfs: server 10.2.0.9 not responding, still trying"
+
+
+def kernel_log(*lines: str) -> Node:
+    text = "".join(f"[{100 + at}.000000] {line}\n" for at, line in enumerate(lines))
+    events = tuple(KernelLog().parse(Blob("dmesg.txt", text.encode())).records)
+    return replace(nodes.hgx_h100(), events=events, topics=frozenset({Topic.KERNEL_LOG}))
+
+
+@examples("lines", "part", "wanted")
+def test_what_the_kernel_says_of_storage(lines: list[str], part: bool | None, wanted: Wanted) -> None:
+    """One line a second from 100 s on; of a `part` of a log the rest may say that the server came back."""
+    made = kernel_log(*lines)
+    outcome = StorageStalls().judge(replace(made, topics=frozenset()) if part else made)
+    assert shown(outcome, wanted) == wanted
+
+
+@pytest.mark.parametrize(("end", "told"), [("\n", {Topic.KERNEL_LOG}), ("", set())], ids=["whole", "cut"])
+def test_a_log_whose_last_line_has_no_end_is_cut_and_may_lack_the_answer(end: str, told: set[Topic]) -> None:
+    text = "\n".join(f"[{100 + at}.000000] {SILENT}" for at in range(LEAST_WHOLE)) + end
+    source = KernelLog()
+    assert source.told(source.parse(Blob("dmesg.txt", text.encode()))) == told
+
+
+def test_without_a_kernel_log_it_is_unknown() -> None:
+    assert StorageStalls().judge(nodes.hgx_h100()).status is Status.UNKNOWN
+
+
+# --- HST007: the kernel stops, a processor hangs, or memory loses data
+
+
+@examples("lines", "part", "wanted")
+def test_what_the_kernel_says_of_the_machine(lines: list[str], part: bool | None, wanted: Wanted) -> None:
+    made = kernel_log(*lines)
+    outcome = MachineStops().judge(replace(made, topics=frozenset()) if part else made)
+    assert shown(outcome, wanted) == wanted
+
+
+def test_a_machine_without_a_kernel_log_is_unknown() -> None:
+    assert shown(MachineStops().judge(nodes.hgx_h100()), "unknown") == "unknown"
