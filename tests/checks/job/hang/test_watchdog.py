@@ -1,4 +1,4 @@
-"""JOB006 by what torch's watchdog says of each rank."""
+"""JOB006 by what torch's watchdog says of each rank, and by the words of frameworks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 
 from tests import pasted
 from tests.checks import jobs
+from tests.checks.wanted import Wanted, shown
 from tests.tables import examples, parts
 from topodiag.checks.job.hang.check import RankBehind
 from topodiag.evidence.nccl_log.rebuild.events import classify, rank_of
@@ -122,3 +123,38 @@ LAUNCHER = "srun: error: n1: task 0: Exited with exit code 1\n"
 )
 def test_a_job_of_which_nothing_is_known_but_that_its_ranks_waited_hung(text: str, state: str, tmp_path: Path) -> None:
     assert pasted.said(tmp_path, "step 100\n" + text)["verdict"]["state"] == state
+
+
+# --- JOB006 by the words of frameworks: one line is the verdict
+
+
+WAIT = (
+    "[Rank 7] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1,"
+    " NumelOut=1, Timeout(ms)=1200000) ran for 1200027 milliseconds before timing out."
+)
+
+
+def worded(text: str, level: str = "APP", rank: int = -1) -> Event:
+    kind, secondary, details = classify(level, text)
+    return jobs.event(kind, text, "", level=level, secondary=secondary, details=dict(details), rank=rank)
+
+
+def of_words(*events: Event) -> list[Finding]:
+    return list(RankBehind().judge(jobs.job(2, events=list(events), communicators=())).findings)
+
+
+@examples("lines", "wanted")
+def test_words_of_programs_that_wait(lines: list[tuple[str, int, str]], wanted: Wanted) -> None:
+    """Each line with its level and its rank."""
+    events = [worded(text, level, rank) for level, rank, text in lines]
+    assert shown(RankBehind().judge(jobs.job(2, events=events)), wanted) == wanted
+
+
+def test_a_watchdog_of_old_torch_without_a_number_is_read() -> None:
+    text = WAIT.replace("SeqNum=12, ", "")
+    assert classify("APP", text)[2][:1] == (("op", "ALLREDUCE"),)
+    assert len(of_words(worded(text, rank=7))) == 1
+
+
+def test_sends_and_receives_that_wait_name_nobody() -> None:
+    assert of_words(worded(WAIT.replace("ALLREDUCE", "RECV"), rank=7)) == []

@@ -1,17 +1,20 @@
-"""JOB001 and JOB004: ranks that did not come up, and GPUs that two ranks share."""
+"""JOB001, JOB002 and JOB004: ranks that did not come up, versions that differ, GPUs that two ranks share."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, expect, shown
+from tests.pasted import said
 from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.checks.job.shared_gpu import SharedGpu
 from topodiag.checks.job.start.init import InitNotFinished
+from topodiag.checks.job.start.versions import VersionsDiffer
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Job, Operations, Process
 
@@ -173,3 +176,75 @@ def test_ranks_of_a_launch_that_came_up_alone_are_a_warning(
             stream.write(SINGLE.format(pid=pid, thread=pid + 40))
     alone = [finding for finding in diagnose(str(tmp_path)).findings if finding.id == "JOB001"]
     assert {finding.severity for finding in alone} == {severity}
+
+
+# --- JOB001 by numbers of ranks that do not fit, JOB003 by worlds of different sizes
+
+
+WARN = "[2025-05-08 15:42:42] n1:746:946 [0] bootstrap.cc:334 NCCL WARN "
+TWICE = WARN + "Bootstrap Root : rank {} of {} ranks has already checked in\n"
+
+
+def test_a_rank_of_which_the_log_has_lines_did_come(tmp_path: Path) -> None:
+    came = "n2:5:5 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 2 nranks 4 cudaDev 0 busId 60 commId 0x9 - Init START\n"
+    messages = [
+        finding["message"]
+        for finding in said(tmp_path, TWICE.format(1, 4) + came)["findings"]
+        if finding["id"] == "JOB001"
+    ]
+    assert any("rank 1 of 4; rank 3 never came" in message for message in messages)
+
+
+# --- JOB002: versions that differ between ranks
+
+
+def other(key: str, value: str) -> Callable[[int, int, Process], Process]:
+    """Rank 3 prints another version than the others."""
+
+    def hook(number: int, host: int, process: Process) -> Process:
+        versions = {"nccl": "2.28.9", "net plugin": "IB (v11)", **process.versions}
+        return replace(process, versions={**versions, key: value} if number == 3 else versions)
+
+    return hook
+
+
+def prints(third: dict[str, str], **others: str) -> Callable[[int, int, Process], Process]:
+    """What rank 3 prints of its versions, and what the others do."""
+    return lambda number, host, process: replace(process, versions=third if number == 3 else others)
+
+
+def first_alone(number: int, host: int, process: Process) -> Process:
+    return process if number == 0 else replace(process, versions={})
+
+
+def noticed(text: str) -> Callable[[int, int, Process], Process]:
+    notice = jobs.message("git mismatch", text)
+    return lambda number, host, process: replace(
+        process, versions={"nccl": "2.32.3"}, messages=(*process.messages, notice)
+    )
+
+
+def worded(*texts: tuple[str, str]) -> Callable[[int, int, Process], Process]:
+    """Lines of the first node and of the second; rank 0 alone prints its version, 2.23.4."""
+
+    def hook(number: int, host: int, process: Process) -> Process:
+        versions = process.versions if number == 0 else {}
+        return replace(process, versions=versions, messages=(*process.messages, jobs.message(*texts[host])))
+
+    return hook
+
+
+def of_rccl(*texts: tuple[str, str]) -> Callable[[int, int, Process], Process]:
+    hook = worded(*texts)
+    return lambda number, host, process: replace(hook(number, host, process), versions={"rccl": "2.20.5"})
+
+
+HOOKS: dict[str, Any] = {
+    "other": other, "prints": prints, "first_alone": first_alone,
+    "noticed": noticed, "worded": worded, "of_rccl": of_rccl,
+}  # fmt: skip
+
+
+@examples("given", "wanted")
+def test_versions_that_differ_between_ranks(given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(VersionsDiffer().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted

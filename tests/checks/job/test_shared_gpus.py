@@ -1,13 +1,74 @@
-"""JOB004 by memory of a GPU that is taken before the job has any."""
+"""JOB004 by a capture and by memory that is taken: whose processes are on the GPUs of a job."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import topodiag
+from tests.checks import nodes
+from tests.checks.wanted import expect
 from tests.pasted import loud
+from topodiag.checks.job.second_program import SecondProgram
 from topodiag.checks.job.shared_gpu import taken_before
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
+from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.provenance import Fact, Topic
+from topodiag.model.system import Process
+
+OWN = {"SLURM_JOB_ID": "551", "RANK": "0"}
+
+
+def judged(*more: Process, gpus: Sequence[int] = range(8), env: dict[str, str] = OWN) -> Outcome:
+    ranks = tuple(on(gpu, "train.py", env) for gpu in gpus)
+    node = nodes.hgx_h100()
+    return SecondProgram().judge(replace(node, processes=(*ranks, *more), topics=node.topics | {Topic.PROCESSES}))
+
+
+def on(gpu: int, name: str, env: dict[str, str] | None = None, pid: int = 0) -> Process:
+    return Process(pid or 100 + gpu, (gpu,), Fact(name), nccl_env=Fact(env or {}))
+
+
+def only(outcome: Outcome) -> Finding:
+    (finding,) = outcome.findings
+    return finding
+
+
+def test_another_job_on_one_gpu_is_found_whatever_its_name() -> None:
+    outcome = judged(on(5, "train.py", {"SLURM_JOB_ID": "17"}, pid=991))
+    expect(outcome, gpus=("GPU5",), message="*pid 991*", confidence="MEDIUM")
+
+
+def test_where_no_job_is_known_another_name_tells() -> None:
+    assert only(judged(on(5, "serve.py", pid=991), env={})).where.gpus == ("GPU5",)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        (on(5, "loader.py", OWN, pid=991),),
+        (on(5, "nv-hostengine", pid=991),),
+        tuple(on(gpu, "agent.py", pid=900 + gpu) for gpu in range(8)),
+        (Process(991, (0, 1, 2, 3, 4, 5, 6, 7), Fact("serve.py")),),
+    ],
+    ids=["alone", "of the job", "a watcher", "on all of them", "with all GPUs open"],
+)
+def test_what_belongs_to_the_job_or_watches_is_clean(more: tuple[Process, ...]) -> None:
+    assert judged(*more).status is Status.CLEAN
+
+
+def test_two_gpus_do_not_tell_which_process_is_the_odd_one() -> None:
+    assert judged(on(1, "serve.py", pid=991), gpus=range(2)).status is Status.NOT_APPLICABLE
+
+
+def test_without_a_list_of_processes_nothing_is_known() -> None:
+    assert SecondProgram().judge(replace(nodes.hgx_h100(), topics=frozenset())).status is Status.UNKNOWN
+
+
+# --- JOB004 by memory of a GPU that is taken before the job has any
+
 
 VLLM = (
     "ERROR 06-30 13:53:17 [core.py:9] ValueError: Free memory on device ({}/47.38 GiB) on startup is less than desired"
@@ -43,14 +104,16 @@ def test_a_desktop_and_the_process_itself_take_little(tmp_path: Path, line: str)
 
 
 FULL = "GPU 0 has a total capacity of 23.69 GiB of which 58.81 MiB is free. "
-OWN = "Including non-PyTorch memory, this process has {} GiB memory in use. "
+OURS = "Including non-PyTorch memory, this process has {} GiB memory in use. "
 HELD = "Process {} has {} GiB memory in use. "
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n'
 
 
 def fell(pid: int, others: str, own: str) -> str:
     """The traceback of a rank that ran out of memory beside a process."""
-    return f"{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. {FULL}{HELD.format(pid, others)}{OWN.format(own)}\n"
+    return (
+        f"{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. {FULL}{HELD.format(pid, others)}{OURS.format(own)}\n"
+    )
 
 
 @pytest.mark.parametrize(
