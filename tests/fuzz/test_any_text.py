@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.checks.env.test_conf_file import conf, judge
+from tests.checks.env.test_rules import conf, judge
 from tests.checks.shared.test_nccl_variables import names as of_settings
 from tests.evidence.live.test_step_times import megatron
 from tests.evidence.network.test_pair_runs import measured

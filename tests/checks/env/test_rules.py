@@ -1,4 +1,4 @@
-"""ENV001: settings that cost bandwidth on the node at hand, and the same ones where they cost nothing."""
+"""ENV001 and ENV002: settings that cost bandwidth on the node at hand, lines that NCCL takes literally."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,16 +15,21 @@ from tests.checks.nodes import only, read, status
 from tests.checks.nvlink import test_xgmi as amd
 from tests.checks.wanted import expect
 from tests.tables import examples, rows
+from tests.verdict.judged import measured
+from topodiag.checks.env.bench import CostlySettingOfRun
+from topodiag.checks.env.conf_file import ConfLineNotRead, misread
 from topodiag.checks.env.job_machine import LogMachines
 from topodiag.checks.env.node import CostlySetting
 from topodiag.checks.env.node_machine import NodeMachine
 from topodiag.checks.env.rules import VALUES, level, number, rules
+from topodiag.evidence.host.settings import as_nccl_reads
+from topodiag.model.bench import Benchmark
 from topodiag.model.devices import GpuFabric
-from topodiag.model.finding import Severity
+from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin, Topic
-from topodiag.model.system import Process, Setting
+from topodiag.model.system import ConfLine, Process, Setting
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -212,3 +217,83 @@ def test_no_value_makes_it_raise(name: str, value: str) -> None:
     for build in (ib_h100, nodes.l40s_box, network.efa_vm):
         outcome = costs(build(), f"{name}={value}")
         assert all(finding.message and finding.fix for finding in outcome.findings)
+
+
+# --- ENV002: lines of nccl.conf that NCCL takes literally
+
+
+def conf(*lines: str, path: str = "etc/nccl.conf") -> Node:
+    conf_lines = (ConfLine(path, at + 1, text, Origin("settings.tree", at + 1, text)) for at, text in enumerate(lines))
+    return Node("gpu-001", conf_lines=tuple(conf_lines), topics=frozenset({Topic.SETTINGS}))
+
+
+def judge(node: Node) -> Any:
+    return ConfLineNotRead().judge(node, ())
+
+
+@examples("line", "what", "meant")
+def test_what_nccl_takes_literally_is_told_with_what_was_meant(line: str, what: str, meant: str) -> None:
+    finding = expect(judge(conf(line)), message="etc/nccl.conf line 1: *", severity="WARNING")
+    assert what in finding.message
+    assert finding.evidence[0].line == 1
+    if meant:
+        assert finding.expected == meant
+        assert meant in finding.fix[0]
+
+
+def test_a_line_that_is_longer_than_nccl_reads_is_told() -> None:
+    assert "longer than" in only(judge(conf("NCCL_ALGO=" + "x" * 1024))).message
+
+
+@examples("line")
+def test_what_nccl_reads_as_meant_is_silent(line: str) -> None:
+    assert status(judge(conf(line))) == "clean"
+
+
+def test_a_second_value_for_a_name_is_not_in_force() -> None:
+    finding = only(judge(conf("NCCL_DEBUG=INFO", "NCCL_DEBUG=WARN", "NCCL_DEBUG=INFO")))
+    assert finding.message == "etc/nccl.conf line 2: NCCL_DEBUG is set further up already, and the first line counts"
+
+
+def test_the_same_name_in_another_file_is_another_matter() -> None:
+    one, other = conf("NCCL_DEBUG=INFO"), conf("NCCL_DEBUG=WARN", path="home/a/.nccl.conf")
+    both = Node("gpu-001", conf_lines=one.conf_lines + other.conf_lines)
+    assert status(judge(both)) == "clean"
+
+
+def test_no_file_is_not_applicable_and_no_look_is_unknown() -> None:
+    assert status(judge(conf())) == "not_applicable"
+    assert status(judge(Node("gpu-001"))) == "unknown"
+
+
+@given(
+    st.sampled_from(["", " ", "export ", "\t", "set "]),
+    st.sampled_from(["NCCL_IB_HCA", "NCCL_DEBUG", "NCCL_TOPO_FILE"]),
+    st.text(alphabet="=mlx5_0,^:# \t'\"~/", max_size=12),
+    st.sampled_from(["", " ", "\r"]),
+)
+def test_a_line_written_as_advised_is_read_as_meant(before: str, name: str, value: str, after: str) -> None:
+    wrong = misread(f"{before}{name}={value}{after}")
+    if wrong is not None and wrong[1]:
+        assert misread(wrong[1]) is None
+        read = as_nccl_reads(wrong[1])
+        assert read[0] == name
+
+
+# --- ENV001 by the command of a measured run
+
+
+def run(*, env: bool = True, machine: bool = True) -> Benchmark:
+    benchmark = measured()
+    given = {"NCCL_P2P_DISABLE": "1"} if env else {}
+    return replace(benchmark, run=replace(benchmark.run, env=given), expected=benchmark.expected if machine else None)
+
+
+def status_of(benchmark: Benchmark) -> Status:
+    return CostlySettingOfRun().judge(benchmark).status
+
+
+def test_what_settings_cost_is_known_only_on_a_known_machine() -> None:
+    assert status_of(run()) is Status.CLEAN
+    assert status_of(run(machine=False)) is Status.UNKNOWN
+    assert status_of(run(env=False)) is Status.NOT_APPLICABLE
