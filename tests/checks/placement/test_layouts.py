@@ -1,4 +1,4 @@
-"""PLC001 to PLC007 on layouts, also those that do not run yet."""
+"""PLC001 to PLC007 on layouts, also those that do not run yet, and on rings of a job."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,16 +7,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks import jobs
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.app.case.placement import PlaceOptions, open_cluster
 from topodiag.checks import registry
 from topodiag.checks.interface import PlacementCheck
+from topodiag.checks.placement.job_rings import RingReturns
 from topodiag.checks.placement.layout_order import off_rail
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.finding import Finding, Outcome, Severity, Status
+from topodiag.model.job import Job
 from topodiag.model.layout import Layout
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import talk_of_groups, talk_of_layout
@@ -207,3 +210,19 @@ def test_no_layout_makes_a_check_fail_and_findings_are_complete(order: list[int]
         assert outcome.status is not Status.UNKNOWN, outcome.why
         for finding in outcome.findings:
             assert all((finding.observed, finding.expected, finding.fix, finding.where.nodes))
+
+
+# --- PLC007 of a job: the way of rings through nodes
+
+
+def with_ring(*ring: int, nodes: int = 2, hosts: int = 2, gpus: int = 4) -> Job:
+    return jobs.job(hosts, gpus, world=lambda communicator: replace(communicator, rings={0: ring}, nodes=nodes))
+
+
+@examples("ring", "nodes", "wanted")
+def test_rings_that_come_back_to_a_node(ring: list[int], nodes: int, wanted: Wanted) -> None:
+    assert shown(RingReturns().judge(with_ring(*ring, nodes=nodes)), wanted) == wanted
+
+
+def test_without_rings_the_answer_is_unknown_and_names_the_subsystem() -> None:
+    expect(RingReturns().judge(jobs.job()), status="unknown", why="*GRAPH*")
