@@ -183,7 +183,7 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
         case["edits"] = EDITS.get(case["name"], [])
     (tree / cases).write_text(json.dumps(situations, indent=1))
 
-    where = [test, "tests/checks/test_catalogue.py", "tests/checks/test_run.py", "tests/test_cases_replay.py"]
+    where = [test, "tests/checks/test_page.py", "tests/checks/test_run.py", "tests/test_cases_replay.py"]
     written = started(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "HST009 or numa or order", *where)
     assert written.returncode == 0, written.stdout
     asked = "from topodiag.checks import registry as r; print('HST009' in r.ids(), *r.check_classes('HST009'))"

@@ -1,4 +1,4 @@
-"""What holds for every check of the registry: no model makes it raise, and its findings are complete."""
+"""What holds for every check: no model makes it raise, and its findings are complete."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -12,22 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs, networks, nodes
-from tests.checks.nic.test_count import dgx
-from tests.checks.pcie.test_hops import h100
+from tests.checks.nic.test_nics import dgx
+from tests.checks.pcie.test_pcie import h100
 from tests.checks.wanted import assert_complete
 from topodiag.checks import registry
-from topodiag.checks.interface import JobCheck, NodeCheck
+from topodiag.checks.interface import BenchCheck, JobCheck, NodeCheck
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Hypothesis, Timing
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.layout import Role
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
-from topodiag.model.system import Process, Setting
+from topodiag.model.system import ConfLine, Process, Setting
 
 CHECKS = [check for check_id in registry.ids() for check in registry.check_classes(check_id)]
 OF_NODES = [check for check in CHECKS if issubclass(check, NodeCheck)]
 OF_JOBS = [check for check in CHECKS if issubclass(check, JobCheck)]
+GUESTS = (nodes.flat_vm, networks.efa_vm)
 ODD_VALUES = (None, -1, 0, 1, 2**63, "", "N/A", "NV", "NV999", "failed", "-5-", "9" * 50, 0.0, -2.5)
 
 
@@ -66,10 +70,31 @@ def _holed_fact(fact: Fact[Any], dice: Random) -> Fact[Any]:
 def broken_node(seed: int) -> Node:
     """A machine with holes. Drawn from a seed, not by Hypothesis: it would shrink thousands of choices for minutes."""
     dice = Random(seed)
-    node = dice.choice([*nodes.HEALTHY, nodes.flat_vm])()
-    node = replace(node, gpus=node.gpus[: dice.choice([0, 1, 4, 8])], nics=node.nics[: dice.choice([0, 1, 8])])
-    broken: Node = holed(_busy(node), dice)
+    node = dice.choice([*nodes.HEALTHY, *GUESTS, networks.ib_h100, networks.roce_h100])()
+    node = replace(node, gpus=node.gpus[: dice.choice([0, 1, 4, 8])], nics=node.nics[: dice.choice([0, 1, 7, 8])])
+    broken: Node = holed(_set(_busy(node), dice), dice)
     return broken
+
+
+def _set(node: Node, dice: Random) -> Node:
+    """The machine with settings and a conf file, ports that are down, and counters of ports that grew."""
+    values = ("0", "1", "", "LOC", "mlx5_0", "^=,", "lo", "Ring", "9" * 40)
+    names = ("NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_ALGO", "NCCL_SOCKET_IFNAME", "NCCL_ODD")
+    given_as = [(dice.choice(names), dice.choice(values)) for _ in range(3)]
+    scopes = [dice.choice(["environment", "etc/nccl.conf"]) for _ in given_as]
+    grown = [networks.counter(name, dice.randrange(9), dice.choice([None, 0, 70_000])) for name in networks.IB_COUNTERS]
+    node = networks.with_counters(node, dice.choice([None, 0]), *grown)
+    for at in range(dice.randrange(3)):
+        node = networks.with_port(node, at, **networks.DOWN)
+    return replace(
+        node,
+        system=nodes.read(dice.choice(["DGX H100", "p5.48xlarge", "a box"])),
+        settings=(
+            *node.settings,
+            *(Setting(*pair, scope, Origin("settings.tree", 1)) for pair, scope in zip(given_as, scopes, strict=True)),
+        ),
+        conf_lines=tuple(ConfLine("etc/nccl.conf", 1, f"{name} ={value}", Origin("made")) for name, value in given_as),
+    )
 
 
 def _busy(node: Node) -> Node:
@@ -89,7 +114,6 @@ def _busy(node: Node) -> Node:
     return replace(node, gpus=gpus, processes=processes, settings=(level,))
 
 
-GUESTS = (nodes.flat_vm, networks.efa_vm)
 SEEN = {"NVL001", "NVL002", "NVL004", "NIC001", "NIC002", "NIC004", "NUM001", "GDR001", "GDR002"}
 """Checks whose evidence all healthy machines have, but for where devices are in a guest: of NUM001 and GDR002."""
 
@@ -112,13 +136,16 @@ def test_an_empty_node_has_no_finding(check: type[NodeCheck]) -> None:
 
 @given(seed=st.integers(0, 10**6))
 def test_no_node_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> None:
-    node = broken_node(seed)
+    node, peers = broken_node(seed), [replace(broken_node(seed + at), host=f"gpu-{at}") for at in range(1, seed % 4)]
     for check in OF_NODES:
-        outcome = check().judge(node, ())
+        outcome = check().judge(node, peers)
         assert outcome.check == check.id
         for finding in outcome.findings:
             assert_complete(finding)
             assert finding.where.nodes == (node.host,)
+            if check.id[:3] in ("NIC", "PCI", "ENV"):  # an absurd rate of another link is a cost beyond all of it
+                assert (finding.cost.gbs_lost or 0) >= 0
+                assert 0 <= (finding.cost.share or 0) <= 1
         if outcome.status in (Status.UNKNOWN, Status.NOT_APPLICABLE):
             assert outcome.why
 
@@ -222,3 +249,65 @@ def test_a_part_of_a_healthy_job_makes_no_fault(cls: type[JobCheck], name: str) 
     outcome = cls().judge(HOLES[name])
     assert outcome.check == cls.id
     assert all(finding.severity is Severity.INFO for finding in outcome.findings), outcome.findings
+
+
+# --- what holds for every check of benchmarks: no run makes it raise, and a finding is complete
+
+
+OF_BENCHES = [
+    cls for id_name in registry.ids() for cls in registry.check_classes(id_name) if issubclass(cls, BenchCheck)
+]
+
+numbers = st.one_of(st.none(), st.sampled_from([0.0, -1.0, 1e-9, 1e300]), st.floats(0, 1000))
+sizes = st.one_of(st.integers(-1, 1 << 70), st.sampled_from([8, 1 << 20, 1 << 24, 1 << 28, 1 << 30, 1 << 33]))
+timings = st.builds(Timing, numbers, numbers, numbers, numbers)
+rows = st.builds(BenchRow, sizes, out_of_place=timings, in_place=timings, cut=st.booleans())
+runs = st.builds(
+    BenchRun,
+    st.sampled_from(["all_reduce", ""]),
+    st.lists(rows, max_size=9).map(tuple),
+    st.lists(st.builds(BenchDevice, st.integers(0, 3), st.sampled_from(["a", "b"]), st.just(0)), max_size=4).map(tuple),
+    st.one_of(st.none(), st.integers(-1, 4)),
+    parameters=st.dictionaries(st.sampled_from(["graph", "aggIters", "validation"]), st.sampled_from(["0", "1", "x"])),
+    out_of_bounds=st.one_of(st.none(), st.integers(0, 3)),
+    placement=st.sampled_from(["", "a", "b"]),
+)
+expectations = st.builds(
+    Expectation,
+    st.just("a machine"),
+    st.floats(1, 900),
+    st.floats(1, 900),
+    st.floats(1, 900),
+    st.sampled_from(Confidence),
+    busbw=st.dictionaries(sizes, st.floats(0.001, 900), max_size=3),
+    latency_us=numbers,
+    terms=st.just((("NCCL runs", "Ring/Simple", "from 16777216 B"), ("NCCL runs", "", "odd"))),
+)
+benchmarks = st.builds(
+    Benchmark,
+    runs,
+    st.builds(Fit, latency_us=numbers),
+    st.one_of(st.none(), expectations),
+    st.sampled_from(["normal", "low", "impossible", "unknown", ""]),
+    hypotheses=st.sampled_from([(), (Hypothesis("a cause", 1.0, 0.9),)]),
+)
+
+
+def test_there_are_eight() -> None:
+    shown = sorted(check.id for check in OF_BENCHES)
+    assert shown == ["BEN001", "BEN002", "BEN003", "BEN004", "BEN005", "BEN006", "BEN007", "ENV001"]
+
+
+@given(st.lists(benchmarks, max_size=3))
+def test_no_benchmark_makes_a_check_fail_and_findings_are_complete(made: list[Benchmark]) -> None:
+    outcomes = run(Subject.BENCH, made)
+    assert len(outcomes) == len(OF_BENCHES) * len(made)
+    for outcome in outcomes:
+        assert not outcome.why.startswith("the check failed"), outcome.why
+        assert outcome.findings if outcome.status is Status.FINDING else outcome.why
+    for finding in fold(outcomes):
+        assert finding.message
+        assert finding.observed
+        assert finding.expected
+        assert finding.fix
+        assert finding.cost.share is None or 0 <= finding.cost.share <= 1

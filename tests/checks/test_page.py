@@ -1,11 +1,35 @@
-"""A docstring becomes the page of a check."""
+"""Every check is registered and documented: a docstring becomes its page."""
 
 import inspect
+import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.checks.page import SECTIONS, Command, Prose, Section, parse
+from topodiag.checks import registry
+from topodiag.checks.page import COMMANDS, SECTIONS, Command, Prose, Section, page_of, parse
+
+
+@pytest.mark.parametrize("check_id", registry.ids())
+def test_every_page_has_all_sections_in_order_and_a_command_to_confirm(check_id: str) -> None:
+    check = registry.check_class(check_id)
+    assert check is not None
+    page = page_of(check)
+    assert page.title.startswith(f"{check_id}: ")
+    assert [section.name for section in page.sections] == list(SECTIONS)
+    assert all(section.blocks for section in page.sections)
+    confirm = next(section for section in page.sections if section.name == COMMANDS)
+    assert any(isinstance(part, Command) for block in confirm.blocks for part in block)
+
+
+def test_an_id_is_a_family_and_a_number_and_no_other_has_a_check() -> None:
+    assert [name for name in registry.ids() if not re.fullmatch(r"[A-Z0-9]{3}[0-9]{3}", name)] == []
+    assert registry.check_class("NVL999") is None
+
+
+# --- a docstring becomes the page of a check
+
 
 PAGE = inspect.cleandoc("""
     XYZ001: title

@@ -1,4 +1,4 @@
-"""Checks are run over nodes, folded and sorted."""
+"""Checks are run over nodes, folded and sorted, with the peers of each, in the words of the machine."""
 
 import subprocess
 import sys
@@ -6,14 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.checks.wanted import expect
 from topodiag.checks import registry
 from topodiag.checks.interface import Advice, JobCheck, NodeCheck
+from topodiag.checks.peers import of_everyone, peers_of
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
+from topodiag.checks.spoken import spoken
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.job import Job
 from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.words.dialect import AMD, NVIDIA
 from topodiag.words.own_data import own_data
 
 
@@ -136,3 +141,62 @@ def test_a_scan_loads_no_check_of_jobs_and_nothing_that_only_they_need() -> None
     assert loaded & (others | {"numpy", "pyarrow", "pandas"}) == set(), done.stderr
     assert "topodiag.checks.nvlink.links" in loaded
     assert "NVL001" in done.stdout
+
+
+# --- the peers of a judged one: all others, and what is so with everyone is asked once
+
+
+def test_peers_are_all_others_in_their_order() -> None:
+    peers = peers_of(["a", "b", "a"])
+    assert [list(peer) for peer in peers] == [["b", "a"], ["a", "a"], ["a", "b"]]
+    assert [len(peer) for peer in peers] == [2, 2, 2]
+    assert (peers[1][-1], list(peers[2][:1])) == ("a", ["a"])
+
+
+def test_what_is_so_with_everyone_is_asked_once_for_the_whole_run() -> None:
+    asked = []
+
+    def total(numbers: Sequence[int]) -> int:
+        asked.append(tuple(numbers))
+        return sum(numbers)
+
+    everyone = [1, 2, 3]
+    assert [of_everyone(*pair, total) for pair in zip(everyone, peers_of(everyone), strict=True)] == [6, 6, 6]
+    assert asked == [(1, 2, 3)]
+
+
+def test_of_a_plain_list_the_judged_one_is_counted_in() -> None:
+    assert of_everyone(1, [2, 3], sum) == 6
+
+
+def outcome_of(check: str, observed: str, *quotes: str) -> Outcome:
+    finding = Finding(
+        check,
+        Severity.WARNING,
+        "GPU3 has 17 of 18 NVLinks",
+        observed,
+        "18 NVLinks",
+        ("`nvidia-smi nvlink -s`", "systemctl status nvidia-fabricmanager"),
+        evidence=tuple(Origin("log", 1, text) for text in quotes),
+    )
+    return Outcome(check, Status.FINDING, "n", (finding,))
+
+
+def test_a_finding_on_amd_names_links_and_commands_of_amd() -> None:
+    (finding,) = spoken(outcome_of("NVL001", "17 NVLinks"), AMD).findings
+    assert finding.message == "GPU3 has 17 of 18 xGMI links"
+    assert finding.observed == "17 xGMI links"
+    assert finding.fix == ("`amd-smi xgmi`",)
+
+
+def test_what_a_finding_quotes_stays_as_it_stands() -> None:
+    quote = "NCCL WARN NVLink down"
+    finding = expect(spoken(outcome_of("NVL001", "NVLink down", quote), AMD), observed="NVLink down")
+    assert finding.evidence[0].text == quote
+
+
+def test_a_check_of_what_amd_does_not_build_does_not_apply() -> None:
+    answer = spoken(outcome_of("NVL005", "x"), AMD)
+    assert answer.status is Status.NOT_APPLICABLE
+    assert answer.findings == ()
+    assert spoken(outcome_of("NVL005", "x"), NVIDIA).status is Status.FINDING

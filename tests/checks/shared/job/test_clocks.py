@@ -1,14 +1,17 @@
-"""Clocks are not trusted across hosts: the end of a common init compares them."""
+"""Clocks of hosts, and the words for faults that a job's lines name."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.checks import jobs
 from tests.checks.excerpts import HEAD, result_of
 from tests.checks.wanted import expect
 from topodiag.checks.job.end.errors import FirstError
+from topodiag.checks.registry import Subject, check_of, ids_of
+from topodiag.checks.shared.job.faults import FaultInLog, named_faults
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import clocks_of
 from topodiag.model.job import Job
@@ -48,3 +51,23 @@ def test_without_a_common_init_the_finding_says_that_the_clocks_were_not_compare
 def test_without_a_print_it_is_said_where_a_narrow_link_is_seen() -> None:
     (outcome,) = (outcome for outcome in result_of(HEAD + "Using network IB\n").outcomes if outcome.check == "PCI001")
     assert "topodiag scan" in outcome.why
+
+
+# --- the words for faults that a job's lines name, and who may find each
+
+
+OF_CHECKS = {check.id for check in (check_of(Subject.JOB, name) for name in ids_of(Subject.JOB))
+             if issubclass(check, FaultInLog)}  # fmt: skip
+
+
+def test_each_entry_is_of_a_check_and_each_check_has_an_entry() -> None:
+    assert {check for check, _ in named_faults()} == OF_CHECKS
+
+
+@pytest.mark.parametrize("named", named_faults(), ids=" ".join)
+def test_an_entry_says_what_is_wrong_and_what_to_do(named: tuple[str, str]) -> None:
+    message, advice = named_faults()[named]
+    assert message[0].islower() or message.startswith("CUDA")
+    assert not any(text.endswith(".") for text in (message, advice.expected, advice.cost.text, *advice.fix))
+    assert advice.fix
+    assert all(len(step) < 400 and "  " not in step for step in advice.fix)

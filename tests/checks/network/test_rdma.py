@@ -1,4 +1,4 @@
-"""NET005 and NET008: plugins that did not load, and errors of RDMA devices."""
+"""NET005 and NET008 to NET010: plugins, errors of RDMA devices, a class that loses packets, RDMA that is unused."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,11 +8,17 @@ from hypothesis import strategies as st
 
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, expect, shown
+from tests.evidence.filled import node_of
 from tests.tables import examples
+from topodiag.checks.network.lossy_class import LossyClass
 from topodiag.checks.network.plugin import PluginNotLoaded
 from topodiag.checks.network.rdma_errors import RdmaErrors
+from topodiag.checks.network.rdma_unused import RdmaUnused
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.nccl_log.rebuild.events import classify
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.job import Process
 from topodiag.words.own_data import own_data
 
@@ -84,3 +90,83 @@ def test_an_event_of_a_device_is_as_grave_as_what_the_driver_names(text: str, se
 def test_the_advice_on_a_failed_completion_begins_with_what_to_do() -> None:
     completion = own_data("checks/shared/phrases")["completion"]
     assert {each["fix"].split()[0] for each in completion.values()} <= {"check", "compare", "install", "look", "read"}
+
+
+# --- NET009: RoCE traffic rides a class without flow control
+
+
+PORT = "/sys/class/infiniband/mlx5_0/ports/1"
+
+
+def qos(lossless: str = "0 0 0 1 0 0 0 0", trust: str = "dscp") -> str:
+    return f"# mlnx_qos -i eth1\nPriority trust state: {trust}\nPFC configuration:\n enabled {lossless}\n"
+
+
+def tclass(value: int) -> str:
+    return f"$ cat /sys/class/infiniband/mlx5_0/tc/1/traffic_class\nGlobal tclass={value}\n"
+
+
+def judge(*texts: str) -> Outcome:
+    return LossyClass().judge(node_of(*texts))
+
+
+def sampled(before: str, after: str) -> Outcome:
+    evidence = Evidence("pasted")
+    evidence.blobs += [Blob("before.txt", before.encode()), Blob("after.txt", after.encode())]
+    return LossyClass().judge(read_node(evidence).node)
+
+
+def counters(*, lost: int = 0, pause: int = 0, marked: int = 0) -> str:
+    return (
+        f"$ ethtool -S eth1 | grep prio\n  rx_prio0_bytes: {lost + 5}\n  rx_prio3_pause: {pause}\n\n"
+        f"{PORT}/hw_counters/out_of_sequence:{lost}\n{PORT}/hw_counters/np_ecn_marked_roce_packets:{marked}\n"
+    )
+
+
+@examples("texts", "wanted")
+def test_the_priority_of_the_traffic(texts: list[str], wanted: Wanted) -> None:
+    """The table of the port with its trust, the class of the kernel, or a setting."""
+    told = {"qos": qos(), "pcp": qos(trust="pcp")}
+    made = [told.get(text) or (tclass(int(text)) if text.isdecimal() else text) for text in texts]
+    assert shown(judge(*made), wanted) == wanted
+
+
+@examples("after", "wanted")
+def test_counters_of_the_priorities(after: dict[str, int], wanted: Wanted) -> None:
+    assert shown(sampled(counters(), counters(**after)), wanted) == wanted
+
+
+def test_infiniband_has_no_such_class() -> None:
+    state = f"{PORT}/link_layer:InfiniBand\n"
+    assert sampled(state + counters(), state + counters(lost=900)).status is Status.NOT_APPLICABLE
+
+
+# --- NET010: RDMA is configured and its counters do not move
+
+
+SENT = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_packets:{}\n"
+TCP = "/sys/class/net/{}/statistics/tx_bytes:{}\n"
+
+
+def unused(before: str, after: str = "", settings: str = "") -> Outcome:
+    evidence = Evidence("pasted")
+    texts = {"before.txt": before, "after.txt": after, "env.txt": settings}
+    evidence.blobs += [Blob(name, text.encode()) for name, text in texts.items() if text]
+    return RdmaUnused().judge(read_node(evidence).node)
+
+
+@examples("sent", "tcp", "settings", "wanted")
+def test_rdma_devices_that_send_nothing(
+    sent: list[int], tcp: list[int] | None, settings: str | None, wanted: Wanted
+) -> None:
+    """Packets that a port sent at each reading, and the bytes of the interface `tcp`."""
+    interface, *carried = tcp or ["eth0"]
+    texts = [SENT.format(count) for count in sent]
+    for at, count in enumerate(carried):
+        texts[at] += TCP.format(interface, count)
+    assert shown(unused(*texts, settings=settings or ""), wanted) == wanted
+
+
+def test_what_stays_on_the_host_is_no_traffic() -> None:
+    (finding,) = unused(SENT.format(5) + TCP.format("lo", 0), SENT.format(5) + TCP.format("lo", 9 * 10**9)).findings
+    assert "lo carried" not in finding.message

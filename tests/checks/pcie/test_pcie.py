@@ -1,4 +1,4 @@
-"""PCI001 and PCI002, and the hops that they judge."""
+"""PCI001, PCI002 and PCI003: lanes and generations of links, the hops that they judge, AER errors and replays."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,6 +12,7 @@ from tests.checks.networks import with_pci
 from tests.checks.nodes import only, read, status
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
+from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.checks.pcie.hops import hops
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.intake.bundle import Evidence
@@ -177,3 +178,38 @@ def test_the_command_names_the_function_whose_first_line_grep_took_away() -> Non
     assert node.pci["0000:00:03.2"].max_width.value == 4
     assert only(slow(node)).message == "0000:c1:00.0 runs at PCIe Gen3 instead of Gen4"
     assert status(narrow(node)) == "clean"
+
+
+# --- PCI003: AER errors and replays
+
+
+def quiet() -> Node:
+    """A machine whose functions all count, and counted nothing."""
+    return machine("ib_h100", {"pci/all/counters/aer_correctable_total": [0]})
+
+
+@examples("node", "changes", "wanted")
+def test_errors_of_pcie_functions(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
+    assert shown(errors(machine(node, changes, quiet=quiet, empty=lambda: Node("empty"))), wanted) == wanted
+
+
+"""GPU4 of the machine."""
+
+
+def errors(node: Node) -> Any:
+    return PcieErrors().judge(node, ())
+
+
+@pytest.mark.parametrize(("grown", "found"), [(31, False), (32, True)])
+@pytest.mark.parametrize("name", ["aer_correctable_total", "replay"])
+def test_corrected_errors_are_judged_by_the_specified_bit_error_rate(name: str, grown: int, found: bool) -> None:
+    limit = "at most 31 in 60 s (bit error rate 1e-12 on Gen5 x16)"
+    wanted: Wanted = {"severity": "WARNING", "expected": limit} if found else "clean"
+    node = machine("quiet", {f"pci/GPU4/counters/{name}": [1000, 1000 + grown, 60.0]}, quiet=quiet)
+    assert shown(errors(node), wanted) == wanted
+
+
+def test_functions_below_one_port_do_not_tell_its_errors_twice() -> None:
+    node = machine("quiet", {"pci/above GPU4/counters/aer_fatal_total": [0, 1]}, quiet=quiet)
+    twin, parent = str(node.nics[0].bus_id), str(node.pci[str(node.gpus[4].bus_id)].parent)
+    assert only(errors(with_pci(node, twin, parent=parent))).where.links == (parent,)

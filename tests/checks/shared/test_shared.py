@@ -1,20 +1,103 @@
-"""What others report of a node: a finding of the check that answers for the event, never above what it found itself."""
+"""What checks share: one of several alike beside the others, rows of tables, schedulers, and what others report."""
 
 import re
 from dataclasses import replace
 
+import pytest
+
+from tests.checks import jobs
 from tests.checks.wanted import expect
 from tests.shown import ROOT
 from tests.tables import examples
 from topodiag.checks.registry import Subject, ids
 from topodiag.checks.run import run
+from topodiag.checks.shared.comparisons import far, majority, unlike
+from topodiag.checks.shared.job.schedulers import commands_of, scheduler_of
 from topodiag.checks.shared.reports import Report, answered_by, with_reports
+from topodiag.checks.shared.tables import reported_by_tables
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.signatures.entry import catalogue
+from topodiag.evidence.table import tables_of
 from topodiag.model.devices import Gpu
 from topodiag.model.events import OUT_OF_SERVICE, REMARK, Event, Trust
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+
+
+@examples("values", "odd")
+def test_the_odd_ones_are_those_that_most_do_not_agree_with(
+    values: dict[str, int], odd: tuple[str, ...] | None
+) -> None:
+    outliers = unlike(values)
+    assert (outliers.outliers if outliers is not None else None) == odd
+
+
+@examples("values", "factor", "floor", "odd")
+def test_far_is_a_factor_and_a_floor_from_the_median(
+    values: list[float], factor: float, floor: float, odd: tuple[int, ...] | None
+) -> None:
+    outlier = far(dict(enumerate(values)), factor=factor, floor=floor)
+    assert (outlier.outliers if outlier is not None else None) == odd
+
+
+def test_where_the_rest_do_not_agree_nobody_is_far() -> None:
+    values = {"a": 10.0, "b": 10.0, "c": 16.0, "d": 40.0, "e": 10.0}
+    assert far(values, factor=2.0) is not None
+    assert far(values, factor=2.0, close=1.3) is None
+
+
+def test_a_majority_is_more_than_half() -> None:
+    assert (majority("aab"), majority("aabb"), majority("")) == ("a", None, None)
+
+
+# --- what a table of any script shows: the row that is not as its siblings, or not as the table says it should be
+
+
+def faults(text: str) -> list[str]:
+    node = Node("a node", tables=tuple(tables_of(Blob("out.txt", text.encode()))))
+    return [event.kind for event in reported_by_tables(node)]
+
+
+@examples("text", "bad", "well", "fault")
+def test_the_row_that_stands_apart_is_told(text: str, bad: str, well: str, fault: str) -> None:
+    assert faults(text.format(bad)) == [fault]
+    assert faults(text.format(well)) == []
+
+
+@examples("text")
+def test_what_is_alike_or_of_nothing_known_is_not_told(text: str) -> None:
+    assert faults(text) == []
+
+
+# --- the scheduler that a job's evidence shows, and commands in its words
+
+
+COMMANDS = ("sacct -j JOB --format=JobID,State", "kubectl describe pod POD", "dmesg -T")
+
+
+@pytest.mark.parametrize(
+    ("texts", "commands"),
+    [
+        pytest.param(("TERM_RUNLIMIT: job killed",), ("bhist -l JOB", "dmesg -T"), id="LSF"),
+        pytest.param(("   Exit Status:        271 (Linux Signal 15)",), ("qstat -xf JOB", "dmesg -T"), id="PBS"),
+        pytest.param(("\t(0) Abnormal termination (signal 9)",), ("condor_history -l JOB", "dmesg -T"), id="HTCondor"),
+        pytest.param(("Reason: OOMKilled",), ("kubectl describe pod POD", "dmesg -T"), id="Kubernetes"),
+        pytest.param(("srun: error: n0: task 0: Killed",), (COMMANDS[0], "dmesg -T"), id="Slurm"),
+        pytest.param(("Killed",), COMMANDS, id="none"),
+        pytest.param(("srun: error: n0: task 0: Killed", "Reason: OOMKilled"), COMMANDS, id="two"),
+    ],
+)
+def test_commands_are_those_of_the_one_scheduler_that_shows_itself(
+    texts: tuple[str, ...], commands: tuple[str, ...]
+) -> None:
+    job = jobs.job(1, events=[jobs.event("ended", text, "") for text in texts])
+    assert commands_of(scheduler_of(job), COMMANDS) == commands
+
+
+# --- What others report of a node: a finding of the check that answers for the event, never above what it found itself
+#
+
 
 REPORT = Report("gpu.lost", "a GPU is lost", "GPUs that all answer", "nvidia-smi -L")
 EVENT = Event("gpu.lost", "gpu.sample", "GPU 3 fell off the bus", Origin("a.txt", 1), trust=Trust.AGENT)
