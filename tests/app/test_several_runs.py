@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evidence.network.test_pair_runs import TEST
+from tests.evidence.network.test_rdma import TEST
 from tests.files import filed
 from tests.tables import examples
 from topodiag.api import diagnose

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.checks.env.test_rules import conf, judge
 from tests.checks.shared.test_nccl_variables import names as of_settings
 from tests.evidence.live.test_step_times import megatron
-from tests.evidence.network.test_pair_runs import measured
+from tests.evidence.network.test_rdma import measured
 from tests.fuzz.readers import readers, seeds_of
 from topodiag.evidence.assignments import assigned
 from topodiag.evidence.draft import NodeDraft
