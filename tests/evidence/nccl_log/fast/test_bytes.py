@@ -1,9 +1,14 @@
-"""Vector operations on bytes give what the same operation gives one by one."""
+"""Vector operations on bytes, and heads of lines, give what reading one by one gives."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
+from tests.evidence.nccl_log.scan_compare import plain_rows
+from topodiag.evidence.nccl_log.fast import heads as scan_heads
+from topodiag.evidence.nccl_log.fast import scan
 from topodiag.evidence.nccl_log.fast.bytes import (
     PAD,
     Block,
@@ -15,6 +20,7 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     leading_hex,
     numbers,
 )
+from topodiag.evidence.nccl_log.fast.scan import extract
 
 _EIGHT = st.binary(min_size=8, max_size=8) | st.text("0123456789abcdefg/ :", min_size=8, max_size=8).map(str.encode)
 
@@ -62,3 +68,31 @@ def test_codes_of_a_dictionary_stand_for_texts_however_full_it_is(texts: list[by
         codes = known.encode(np.ascontiguousarray(rows.T))
         assert [known.texts[code] for code in codes.tolist()] == part
     assert len(set(known.texts)) == len(known.texts) == len(set(texts))
+
+
+# --- whole fronts of lines and heads alone find the same threads, however often and in which files they come
+
+
+def log(host: str, ranks: range) -> bytes:
+    return "".join(
+        f"{host}:{100 + rank}:{200 + rank} [{rank % 8}] NCCL INFO Channel {channel:02d}/0 : {rank}[0] -> 1[1] via P2P\n"
+        for channel in range(8)
+        for rank in ranks
+    ).encode()
+
+
+@pytest.mark.parametrize("some", [1, 5, 2048])
+def test_fronts_that_come_again_and_others_are_read_alike(some: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_heads, "_SOME", some)
+    monkeypatch.setattr(scan, "BLOCK", 1000)
+    data = b"".join([log("a", range(8)), log("a", range(4, 20)), log("b", range(3)), log("a", range(2))])
+    assert plain_rows(extract(data, 0, 0)) == plain_rows(extract_plain(data, 0, 0))
+
+
+def test_a_front_is_read_once_for_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "BLOCK", 1000)
+    asked: list[bytes] = []
+    who = scan_heads.who
+    monkeypatch.setattr("topodiag.evidence.nccl_log.fast.shard.who", lambda head: asked.append(head) or who(head))
+    extract(log("a", range(8)), 0, 0)
+    assert len(asked) == len(set(asked)) == 8

@@ -1,15 +1,25 @@
-"""Logs that a container's runtime wrapped in JSON, one object a line."""
+"""Lines of logs as they were before JSON, a terminal, a mail or a quote."""
 
 import io
 import json
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.nccl_log.input.json_lines import JSON_LINES, json_lines, looks_wrapped, unwrapped
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.evidence.nccl_log.input.wrapped_lines import (
+    COLOURS,
+    QUOTED,
+    dress_of,
+    looks_broken,
+    undressed,
+    whole_lines,
+)
 
 RECORD = "node00:7:9 [0] NCCL INFO Using network IB"
 WARNING = "node00:7:9 [0] transport/net_ib.cc:9 NCCL WARN NET/IB : Got completion with error 12"
@@ -85,3 +95,85 @@ def test_an_event_that_an_agent_passes_on_stays_whole() -> None:
     line = b'{"msg": "Handling event", "event": {"health": {"message": "GPU has fallen off the bus (XID 79)"}}}'
     assert unwrapped(line) is None
     assert unwrapped(b'{"msg": "Handling event", "event": {"id": 7}}') == "Handling event"
+
+
+# --- a watchdog's sentence that a terminal, a mail or a forum broke is put together again; all else stays as it is
+
+
+HEAD = b"n0:310:351 [0] NCCL INFO "
+PIECES = (
+    HEAD, b"n0:310:351 [0]", b"[0] NCCL INFO ", b"NCCL WARN ", b"3: " + HEAD, b"[1,3]<stdout>:", b"\x1b[0m", b"\0",
+    b" ", b"a" * 250, b"Channel 00/0 : 0[0] -> 9[1] [send] via", b" NET/IB/0", b"NET/IB : Using [0]mlx5_0:1/IB",
+    b"; OOB eth0", b"[Rank 3] Watchdog caught collective operation", b"timeout: WorkNCCL(SeqNum=7)",
+    b"before timing out.", b"\xff", b"",
+)  # fmt: skip
+
+
+def whole(text: bytes) -> list[bytes]:
+    return b"".join(whole_lines(iter([text]))).split(b"\n")
+
+
+@examples("broken", "mended")
+def test_a_broken_watchdog_is_whole_again_and_keeps_the_numbers_of_the_lines_behind_it(
+    broken: bytes, mended: bytes
+) -> None:
+    lines = whole(broken + b"\nlast line\n")
+    assert lines[0] == mended
+    assert len(lines) == len((broken + b"\nlast line\n").split(b"\n"))
+    assert lines[-2] == b"last line"
+    assert looks_broken(broken + b"\n")
+
+
+@examples("text")
+def test_what_is_whole_or_not_understood_anyhow_stays_as_it_is(text: bytes) -> None:
+    assert not looks_broken(text)
+    assert b"".join(whole_lines(iter([text]))) == text
+
+
+@pytest.mark.parametrize("label", [b"", b"3: ", b"[1,3]<stdout>:"])
+@pytest.mark.parametrize("first", [HEAD + b"NET/IB : Using [0]mlx5_0:1/IB", b"n0:310:351 [0]", b"n0:310:351", b"words"])
+def test_a_line_in_front_of_a_record_with_its_head_is_whole(first: bytes, label: bytes) -> None:
+    assert not looks_broken(first + b"\n" + label + HEAD + b"Using network IB")
+
+
+WORK = b"(SeqNum=7, OpType=ALLGATHER, NumelIn=8, NumelOut=64, Timeout(ms)=600000)"
+
+
+@pytest.mark.parametrize("end", [b"", b" ran for 600100 milliseconds before timing out."])
+def test_a_watchdogs_sentence_of_two_lines_is_whole_with_its_work(end: bytes) -> None:
+    text = b"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL\n" + WORK + end + b"\n[Rank 3] Some words."
+    assert whole(text)[0] == b"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL" + WORK + end
+
+
+# --- colours and marks of a quote come off, wherever the blocks of a text end
+
+
+LINES = (b"a:1:2 [0] NCCL INFO Using network IB\n", b"> a reply\n", b"x > y\n", b"\n", b"last")
+
+
+def undone(text: bytes, layer: str, size: int) -> bytes:
+    return b"".join(undressed((text[at : at + size] for at in range(0, len(text), size)), layer))
+
+
+@given(st.lists(st.sampled_from(LINES[:-1]), max_size=8), st.integers(1, 40))
+def test_a_text_in_colours_is_the_text_in_any_blocks(lines: list[bytes], size: int) -> None:
+    text = b"".join(lines)
+    dressed = b"".join(b"\x1b[01;31m\x1b[K" + line[:3] + b"\x1b[m\x1b[K" + line[3:] for line in lines)
+    assert undone(dressed, COLOURS, size) == text
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=8), st.integers(1, 40))
+def test_a_quoted_text_is_the_text_in_any_blocks(lines: list[bytes], size: int) -> None:
+    lines = [line for line in lines if line.endswith(b"\n")] + [line for line in lines if not line.endswith(b"\n")][:1]
+    assert undone(b"".join(b"> " + line for line in lines), QUOTED, size) == b"".join(lines)
+
+
+@given(st.binary(max_size=200), st.integers(1, 40))
+def test_any_bytes_are_taken(data: bytes, size: int) -> None:
+    for layer in (COLOURS, QUOTED):
+        assert len(undone(data, layer, size)) <= len(data)
+
+
+@examples("head", "layers")
+def test_the_first_bytes_show_what_a_text_wears(head: bytes, layers: list[str]) -> None:
+    assert list(dress_of(head)) == layers
