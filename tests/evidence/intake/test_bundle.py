@@ -1,7 +1,9 @@
-"""Evidence from elsewhere: what is read, and what is refused with one clear line."""
+"""The evidence of a node: a folder, an archive, a single file, or in memory."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import tarfile
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from topodiag.evidence.intake import archives
 from topodiag.evidence.intake import bundle as bundles
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import Evidence, from_memory, open_evidence
+from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.intake.reader import as_samples, read_node
 from topodiag.evidence.intake.same_node import host_of_text
 from topodiag.evidence.interface import Blob
@@ -282,3 +285,13 @@ def test_captured_texts_are_left_as_the_manifest_has_them() -> None:
 @examples("text", "host")
 def test_a_text_names_its_host_by_uname_and_the_journal(text: str, host: str) -> None:
     assert host_of_text(Blob("kernel.txt", text.encode())) == host
+
+
+# --- one file of text, packed or not
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_a_text_is_read_as_it_was_before_it_was_packed(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_bytes(pack(b"node1 slots=8\n"))
+    assert open_blob(str(path)).data == b"node1 slots=8\n"
