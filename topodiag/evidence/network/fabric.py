@@ -50,6 +50,7 @@ from topodiag.evidence.draft import Entity
 from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, listed_links
 from topodiag.evidence.interface import MAX_LINE, Blob, to_int
 from topodiag.evidence.page import MARGIN, Line, OfPage, Page
+from topodiag.model.events import Trust
 from topodiag.words.own_data import own_data, patterns
 
 _NAMES = "evidence/network/counters"
@@ -164,7 +165,10 @@ class CounterLines(OfPage):
 
 MAX_SWITCH_PORTS = 4096
 _CHANGES = tuple(patterns("evidence/network/switch_log", "changes").values())
-_UP = frozenset({"up", "gained", "connected"})
+_TO = {"gained": "up", "connected": "up", "lost": "lost", "disconnected": "lost"}
+_PLAIN = ("en", "eth")
+"""Ports of a host of which nothing says that jobs use them. A driver calls one without a cable down when it starts it:
+that it lost its link shows where it was up before, or is called lost."""
 _OF_LOGS = patterns("evidence/network/switch_log", "lines")
 
 
@@ -183,15 +187,16 @@ class SwitchLog(OfPage):
             if word and (port in ports or len(ports) < MAX_SWITCH_PORTS):
                 ports.setdefault(port, []).append((word, line))
         for port, changes in ports.items():
-            downs = [line for word, line in changes if word == "down"]
-            back = changes[-1][0] == "up"
+            words = [word for word, _ in changes]
+            downs = [line for word, line in changes if word != "up"]
+            back = words[-1] == "up"
             if not downs or (back and len(downs) == 1 and _is_of_host(port)):
                 continue
             if back:
                 times = f"{len(downs)} times" if len(downs) > 1 else "once"
-                downs[0].report("nic.flap", f"{port} went down and came back {times}")
-            else:
-                downs[-1].report("nic.port_down", f"{port} is down by the last word of this log")
+                downs[0].report("nic.flap", f"{port} went down and came back {times}", Trust.PROGRAM)
+            elif not (port.startswith(_PLAIN) and set(words) == {"down"}):
+                downs[-1].report("nic.port_down", f"{port} is down by the last word of this log", Trust.PROGRAM)
 
 
 def _is_of_host(port: str) -> bool:
@@ -200,8 +205,8 @@ def _is_of_host(port: str) -> bool:
 
 
 def _change(line: str) -> tuple[str, str] | None:
-    """The port that a line speaks of, and `up` or `down`."""
+    """The port that a line speaks of, and `up`, `down` or `lost`."""
     if _OF_LOGS["on_purpose"].search(line) is not None or _OF_LOGS["of_kernel"].search(line) is not None:
         return None
     match = next((match for pattern in _CHANGES if (match := pattern.search(line)) is not None), None)
-    return (match["port"], "up" if match["to"].lower() in _UP else "down") if match is not None else None
+    return (match["port"], _TO.get(word := match["to"].lower(), word)) if match is not None else None
