@@ -4,6 +4,8 @@ colour alone."""
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from tests.checks import jobs
 from tests.printed import drawn
 from tests.verdict.judged import LOG, measured, running, seen
@@ -14,7 +16,8 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Case, Result
 from topodiag.model.timeline import Clock, Moment, Timeline
-from topodiag.report.verdict.table import draw_diagnosis
+from topodiag.model.verdict import RuledOut
+from topodiag.report.verdict.table import draw_diagnosis, source_of
 from topodiag.verdict.causes import arranged
 from topodiag.verdict.judge import judge
 
@@ -132,3 +135,15 @@ def test_a_page_fits_the_screen_however_much_there_is_to_say():
     steps = " ".join(" ".join(page(answer)).split())
     assert all(step.strip() in steps for step in many.fix[:3])
     assert len(page(answer, verbose=1)) > 40
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "named"),
+    [
+        ("node.log", "n0:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB", "NCCL log"),
+        ("nvidia-bug-report.log", "Link 0: 56.248 GB/s", "NVL001, NVL002"),
+        ("n0/nvidia-smi.txt", "Link 0: 56.248 GB/s", "nvidia-smi"),
+    ],
+)
+def test_a_part_is_ruled_out_by_the_tool_whose_lines_these_are_and_not_by_the_name_of_a_file(source, text, named):
+    assert source_of(RuledOut("NVLink", "all active on n0 (NVL001, NVL002)", (Origin(source, 1, text),))) == named

@@ -164,14 +164,17 @@ def draw_ruled_out(page: Page, verdict: Verdict) -> None:
 _CHECKS = regex(r"\(([A-Z0-9]{3}\d{3}(?:, [A-Z0-9]{3}\d{3})*)\)")
 _TOOLS = (
     ("nvml", "NVML"), ("nvidia-smi", "nvidia-smi"), ("sys-", "sysfs"), ("ibstat", "ibstat"), ("lspci", "lspci"),
-    (".log", "NCCL log"),
 )  # fmt: skip
 """Part of a source's name, and what a reader calls it."""
+_OF_NCCL = regex(r"\bNCCL \b|\bNET/|\bUsing network\b")
+"""What lines of NCCL's logs have that show what it uses, whatever the name of the file."""
 
 
 def source_of(part: RuledOut) -> str:
     """Where the lines that clear a part are from; the checks that cleared it where no line is kept."""
     for line in part.evidence:
+        if _OF_NCCL.search(line.text):
+            return "NCCL log"
         for sign, name in _TOOLS:
             if sign in line.source:
                 return name
