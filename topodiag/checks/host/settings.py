@@ -53,9 +53,8 @@ class HostSettings(NodeCheck, id="HST003", unless=no_gpu):
         pass, and translation where no two devices talk over PCIe (GeForce cards have no peer-to-peer).
 
     How to confirm
-        cat /proc/sys/kernel/numa_balancing
-        cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
-        cat /proc/cmdline; sudo dmesg | grep -i 'iommu: Default'
+        grep . /proc/cmdline /proc/sys/kernel/numa_balancing /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+        sudo dmesg | grep -i 'iommu: Default'
 
     How to fix
         `kernel.numa_balancing = 0` in /etc/sysctl.d; `cpupower frequency-set -g performance`; iommu=pt on the kernel
