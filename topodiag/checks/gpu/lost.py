@@ -84,7 +84,7 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
         findings = [*(self._lost(judged, *loss) for loss in lost.items()), *([short] if short is not None else [])]
         if findings or (seen == total and (seen or Topic.GPUS in judged.topics)):
             return self.any_of(judged, findings, coverage, "" if judged.gpus else "no GPU is in this node")
-        if kernel.log_was_read(judged):
+        if kernel.gpus_were_logged(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
         return self.unknown(judged, _unasked(judged, seen, total))
 

@@ -69,7 +69,7 @@ class GpuMemory(NodeCheck, id="GPU002", unless=kernel.no_gpu):
         signs = grouped([*logged, *((gpu.label, sign) for gpu in counted for sign in _of_counters(gpu))])
         clean = "" if counted else "the kernel log shows no memory error"
         unseen = ""
-        if not kernel.log_was_read(judged):
+        if not kernel.gpus_were_logged(judged):
             if not counted:
                 unseen = f"no memory counters are in the evidence, and {kernel.no_log(judged)}"
             elif len(counted) < len(judged.gpus):

@@ -66,7 +66,7 @@ class GpuRecovery(NodeCheck, id="GPU005", unless=kernel.no_gpu):
         coverage = Coverage(len(gpus), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
         findings = [self._report(judged, request) for request in _asked(judged).values()]
         unseen = f"no source says whether a GPU asks for recovery, and {kernel.no_log(judged)}"
-        unseen = "" if gpus or kernel.log_was_read(judged) else unseen
+        unseen = "" if gpus or kernel.gpus_were_logged(judged) else unseen
         return self.any_of(judged, findings, coverage, "" if gpus else "the kernel log shows no Xid 154", unseen)
 
     def _report(self, node: Node, request: Request) -> Finding:

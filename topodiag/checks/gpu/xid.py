@@ -89,7 +89,7 @@ class XidInLog(NodeCheck, id="GPU003", unless=kernel.no_gpu):
         troubles += silent_firmware(self, judged, all_groups)
         clean = "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid"
         return self.any_of(
-            judged, troubles, clean=clean, unknown="" if kernel.log_was_read(judged) else kernel.no_log(judged)
+            judged, troubles, clean=clean, unknown="" if kernel.gpus_were_logged(judged) else kernel.no_log(judged)
         )
 
 

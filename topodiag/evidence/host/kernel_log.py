@@ -76,8 +76,11 @@ class KernelLog(Source):
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
         draft.events += parsed.records
-        if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
-            draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
+        # Also where the driver has nothing to complain of.
+        if b"NVRM: " in data:
+            draft.makers.add(Maker.NVIDIA)
+        elif b"amdgpu" in data and b"nvidia" not in data:
+            draft.makers.add(Maker.AMD)
         systemctl.offer_units(systemctl.units(Page(blob, draft)))  # a journal holds both
         return parsed
 

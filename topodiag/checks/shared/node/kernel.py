@@ -40,6 +40,11 @@ def log_was_read(node: Node) -> bool:
     return Topic.KERNEL_LOG in node.topics
 
 
+def gpus_were_logged(node: Node) -> bool:
+    """Whether a whole kernel log is there of a node with a driver of GPUs at work: of another it clears no GPU."""
+    return log_was_read(node) and (Topic.GPUS in node.topics or bool(node.makers))
+
+
 def lasted_s(events: Iterable[Event]) -> float:
     """Seconds from the first to the last of these messages; 0 where times are missing or of two clocks."""
     times = [math.nan if event.time_s is None else event.time_s for event in events]
@@ -48,7 +53,9 @@ def lasted_s(events: Iterable[Event]) -> float:
 
 
 def no_log(node: Node) -> str:
-    """Why the kernel log clears nothing: it is not there, or a piece of it is."""
+    """Why the kernel log clears nothing: it shows no driver of GPUs, or is not there, or a piece of it is."""
+    if log_was_read(node):
+        return "the kernel log shows no driver of GPUs at work"
     return EXCERPT if any(event.trust is Trust.PROGRAM for event in node.events) else NO_LOG
 
 
