@@ -93,6 +93,7 @@ class FindingParts(TypedDict):
     confidence: NotRequired[Confidence]
     sure: NotRequired[bool]
     settings: NotRequired[Sequence[tuple[str, str | None]]]
+    confirm: NotRequired[Sequence[tuple[str, str]]]
 
 
 class Check(ABC, Generic[J]):
@@ -198,6 +199,7 @@ class Check(ABC, Generic[J]):
             coverage=parts.get("coverage"),
             confidence=parts.get("confidence", Confidence(advice.confidence - less)),
             settings=tuple(parts.get("settings", ())),
+            confirm=tuple(parts.get("confirm", ())),
         )
 
 

@@ -100,6 +100,8 @@ class Finding:
     confidence: Confidence = Confidence.HIGH
     settings: tuple[tuple[str, str | None], ...] = ()
     """What the fix means for NCCL's settings: a name with the value to give it, None to take it out."""
+    confirm: tuple[tuple[str, str], ...] = ()
+    """What stands in the commands of its check's page for this finding's own values: `LOW`, `32M`."""
     follows: Follows | None = None
     """The finding that explains this one, None where none does. The rules of the verdict fill it."""
 

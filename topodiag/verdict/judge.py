@@ -167,13 +167,13 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
 def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:
     commands = _in_words_of_scheduler(_commands(finding.id, pods=bool(scene.case.ties)), finding, scene)
     steps = list(scene.dialect(finding).steps(commands)[:CONFIRMS])
-    where, known = finding.where, dict[str, str]()
+    where, known = finding.where, dict(finding.confirm)
     if len(where.gpus) == 1 and (number := where.gpus[0].removeprefix("GPU")).isdecimal():
         known = {"-i N": f"-i {number}", "-i GPU": f"-i {number}"}
     own = [job.by_rank[number] for job in scene.jobs_of(finding) for number in where.ranks if number in job.by_rank]
     if len(own) == len(where.ranks) == 1 and own[0].pid > 0:
         known["PID"] = str(own[0].pid)
-    for name, value in known.items():  # where the finding is of one GPU or one rank, its number
+    for name, value in known.items():  # the finding's own sizes; of one GPU or one rank, its number
         steps = [step.replace(name, value) for step in steps]
     return tuple(steps)
 

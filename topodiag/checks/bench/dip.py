@@ -69,10 +69,10 @@ class SweepDips(BenchCheck, id="BEN003"):
         shows as well.
 
     How to confirm
-        all_reduce_perf -b 4M -e 64M -f 1.2 -n 100      repeat around the size of the dip
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING all_reduce_perf -b 4M -e 64M -f 1.2      algorithm and protocol by size
-        NCCL_PROTO=^LL128 all_reduce_perf -b 4M -e 64M -f 1.2
-        NCCL_ALGO=Ring all_reduce_perf -b 4M -e 64M -f 1.2
+        all_reduce_perf -b LOW -e HIGH -f 1.2 -n 100      repeat around the size of the dip
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING all_reduce_perf -b LOW -e HIGH -f 1.2    algorithm and protocol by size
+        NCCL_PROTO=^LL128 all_reduce_perf -b LOW -e HIGH -f 1.2
+        NCCL_ALGO=Ring all_reduce_perf -b LOW -e HIGH -f 1.2
 
     How to fix
         At a switch: a tuner plugin (ncclTuner) or its configuration for the size range; NCCL_ALGO or NCCL_PROTO by
@@ -98,6 +98,7 @@ class SweepDips(BenchCheck, id="BEN003"):
         varies = _varies(run.rows)
         switch = "" if varies else _switch(benchmark.expected, dip)
         share = 1 - dip.low / dip.peak
+        low, high = size_text(dip.before), size_text(dip.after[0] if dip.after else dip.size)
         why = f", where NCCL may go over to {switch}" if switch else varies
         finding = self.finding(
             self.where(benchmark.run.hosts),
@@ -107,17 +108,22 @@ class SweepDips(BenchCheck, id="BEN003"):
             severity=_severity(dip),
             observed=f"{in_gbs(dip.low)} at {size_text(dip.size)} ({place(benchmark)})",
             expected=f"at least {in_gbs(dip.peak * DEEP)}: {size_text(dip.before)} has {spell_gbs(dip.peak)}",
-            fix=self._steps(dip, switch),
+            fix=self._steps(dip, switch, low, high),
+            confirm=[("LOW", _as_option(low)), ("HIGH", _as_option(high))],
             cost=Cost(dip.peak - dip.low, share, f"at sizes around {size_text(dip.size)}"),
             evidence=tuple(row.origin for row in run.rows if row.size == dip.size) or (run.origin,),
         )
         return self.any_of(benchmark, [finding])
 
-    def _steps(self, dip: Dip, switch: str) -> tuple[str, ...]:
-        low, high = size_text(max(dip.before, 1)), size_text(dip.after[0] if dip.after else dip.size)
+    def _steps(self, dip: Dip, switch: str, low: str, high: str) -> tuple[str, ...]:
         algorithm, _, protocol = switch.partition("/")
         cliff, other = "a cliff" if dip.after is None else "", "another protocol" if protocol else ""
         return self.steps("repeat there", cliff, other, low=low, high=high, algorithm=algorithm, protocol=protocol)
+
+
+def _as_option(size: str) -> str:
+    """`11.7G` of `11.7 GiB`, as nccl-tests reads a size (`parsesize` of common.cu)."""
+    return size.removesuffix("iB").replace(" ", "")
 
 
 def _end(dip: Dip) -> str:
