@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from math import inf
 from typing import TypedDict, Unpack
 
 from topodiag.expect.as_built import NarrowLink, built_tree, narrow_links
@@ -261,9 +262,6 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str,
     distinct = _fitting(run, gpu, least, nics, env)
     if distinct:
         first, *rest = distinct
-        if least == 1 < first.nics == first.gpus and nics is None:
-            # Whether one GPU alone goes over the NICs of its siblings too, the output does not show.
-            rest.append(replace(first, nics=1, instance=f"{first.instance} with one NIC in use"))
         note = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
         return _Machine(
             f"{first.instance} (by GPU names)", tree_of_layout(first), gpu, Confidence.LOW, (note,), tuple(rest)
@@ -291,9 +289,11 @@ def _only_gpu(run: BenchRun) -> GpuSpec:
 def _fitting(
     run: BenchRun, gpu: GpuSpec, least: int, nics: tuple[int, float] | None, env: Mapping[str, str]
 ) -> list[Layout]:
-    """Machines of the catalogue that have the GPU and at least so many, the likeliest first, each kind once."""
-    fitting = [spec for spec in catalog.systems() if spec.gpus >= least and gpu.name in (spec.gpu, *spec.other_gpus)]
+    """Machines of the catalogue that have the GPU and at least so many, the likeliest first, each kind once. Between
+    nodes just so many, unless the NICs are known: a node with fewer GPUs has another network than the full machine."""
     across = len(run.hosts) > 1
+    most = least if across and nics is None else inf
+    fitting = [s for s in catalog.systems() if least <= s.gpus <= most and gpu.name in (s.gpu, *s.other_gpus)]
     fitting.sort(
         key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
     )

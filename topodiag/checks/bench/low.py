@@ -16,8 +16,8 @@ FEWEST = 3
 
 LIKELY = 0.4
 """Likelihood from which a cause is named in the message."""
-_NAMED = "; likely cause: "
-"""What leads to that cause."""
+_SHOWN, _INFERRED = "; likely cause: ", "; possible cause: "
+"""What leads to a cause that the evidence shows, and to one that follows from the numbers alone."""
 
 
 class BandwidthLow(BenchCheck, id="BEN001"):
@@ -40,11 +40,12 @@ class BandwidthLow(BenchCheck, id="BEN001"):
 
     When it stays silent
         Fewer than three sizes, unless the run is at less than half of what is normal, or a greatest size that is bound
-        by latency: unknown. No machine known, a collective
-        without a model, GPUs outside the catalogue: unknown. A bandwidth above the physical limit: unknown. Check the
-        number of ranks and the placement. Where only the GPU names are known and what was measured would be normal
-        for another machine with these GPUs: unknown, with the name of that machine. A run that is a third and more
-        below what such a guessed machine should reach is low, or ran on another machine: unknown.
+        by latency: unknown. No machine known, a collective without a model, GPUs outside the catalogue: unknown.
+        Between nodes that are known by GPU names alone, another number of GPUs per node than the catalogue's machines
+        have: their NICs are not known. A bandwidth above the physical limit: unknown. Check the number of ranks and the
+        placement. Where only the GPU names are known and what was measured would be normal for another machine with
+        these GPUs: unknown, with the name of that machine. A run that is a third and more below what such a guessed
+        machine should reach is low, or ran on another machine: unknown.
 
     How to confirm
         Do first what the finding says to confirm the likeliest cause. Then measure one pair of nodes at a time:
@@ -77,12 +78,13 @@ class BandwidthLow(BenchCheck, id="BEN001"):
     def _finding(self, benchmark: Benchmark, expected: Expectation, at: tuple[int, float, float]) -> Finding:
         size, gbs, wanted = at
         short = 1 - gbs / wanted
-        likely = [_NAMED + one.cause for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY]
+        first = next((one for one in benchmark.hypotheses[:1] if one.likelihood >= LIKELY), None)
+        named = f"{_SHOWN if first.shown else _INFERRED}{first.cause}" if first is not None else ""
         return self.finding(
             self.where(benchmark.run.hosts),
             Advice(Severity.ERROR if benchmark.severe else Severity.WARNING, expected.confidence),
             f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {percent(short)} below what "
-            f"{expected.machine} should{''.join(likely)}",
+            f"{expected.machine} should{named}",
             observed=f"{in_gbs(gbs)} bus bandwidth at {size_text(size)} ({place(benchmark)})",
             expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * expected.normal_gbs / expected.busbw_gbs)}",
             fix=_steps(benchmark.hypotheses),
@@ -93,7 +95,7 @@ class BandwidthLow(BenchCheck, id="BEN001"):
 
 def without_guess(low: Finding) -> Finding:
     """The finding of a run whose loss another check explains: what its numbers alone suggest gives way."""
-    return replace(low, message=low.message.partition(_NAMED)[0], fix=())
+    return replace(low, message=low.message.partition(_SHOWN)[0].partition(_INFERRED)[0], fix=())
 
 
 def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
