@@ -41,6 +41,14 @@ def test_machines_that_fit_as_well_are_kept() -> None:
     assert {"a3-highgpu-8g", "a3-megagpu-8g"} & {variant.name for variant in setup.others}
 
 
+def test_one_gpu_a_node_may_use_one_nic_or_all_of_a_machine_that_is_guessed() -> None:
+    guessed = setup_of(run(gpu="NVIDIA GH200 120GB", ranks=2, hosts=2))
+    assert [len(nets_of(variant.tree)) for variant in guessed.others] == [1]
+    assert guessed.others[0].name.endswith("with one NIC in use")
+    named = setup_of(run(gpu="NVIDIA GH200 120GB", ranks=2, hosts=2), system="GH200 quad")
+    assert named.others == ()
+
+
 def test_gpus_without_a_rank_are_left_out_and_nics_are_not() -> None:
     setup = setup_of(run(ranks=20), system="DGX H100", nodes=10)
     assert sorted(gpus_of(setup.tree)) == [0, 1]

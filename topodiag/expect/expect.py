@@ -13,7 +13,7 @@ from typing import Unpack
 
 from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibration, generation_of
 from topodiag.expect.rates import Rates
-from topodiag.expect.setup import GivenSetup, NoSetupError, Setup
+from topodiag.expect.setup import ANY_NETWORK, GivenSetup, NoSetupError, Setup
 from topodiag.expect.shared import shared_setup, variants_of, versions_of
 from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.lazy import dataclass
@@ -105,7 +105,7 @@ def _calibrated(
         confidence=setup.confidence if factor.rows else min(setup.confidence, Confidence.MEDIUM),
         busbw={size: gbs * factor.factor for size, gbs in rates.busbw.items()},
         time_us={size: time / factor.factor for size, time in rates.time_us.items()},
-        latency_us=rates.latency_us,
+        latency_us=rates.latency_us if setup.guessed < ANY_NETWORK else None,
         terms=tuple(terms),
         own_low_gbs=own if least_of else None,
         least_of=least_of,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from math import inf
 from typing import TypedDict, Unpack
 
 from topodiag.expect.as_built import NarrowLink, built_tree, narrow_links
@@ -16,7 +15,7 @@ from topodiag.expect.settings import HCA, is_costly, leaves_out, whole_network
 from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.expect.unlike import MixedHosts
 from topodiag.hardware import catalog
-from topodiag.hardware.specs import GpuSpec
+from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
@@ -43,6 +42,9 @@ OTHER_VERSIONS = (spell_version(Feature.SHARDED_BY_BUS.since - 1), spell_version
 GUESSED_NODE, GUESSED_NETWORK = 0.2, 0.5
 """What is normal below the expectation of a machine that is only guessed: few of its GPUs may be in use, and which NICs
 a node has is the integrator's choice."""
+
+ANY_NETWORK = 1.0
+"""The same of a node with another number of GPUs than any machine with such GPUs is built with: it has any network."""
 
 
 class GivenSetup(TypedDict, total=False):
@@ -120,6 +122,8 @@ class _Machine:
     confidence: Confidence
     assumed: tuple[str, ...] = ()
     others: tuple[Layout, ...] = ()
+    fits: bool = True
+    """Whether machines are built with as many GPUs as each node of the run has."""
     virtual: bool = False
     as_found: Element | None = None
     faults: tuple[str, ...] = ()
@@ -252,7 +256,7 @@ def _machine_of(node: Node, detected: Detected, env: Mapping[str, str], gpu: Gpu
     element = detected.tree if tree.faults else None
     assumed = (*detected.assumed, *tree.assumed)
     name, narrow = node.host or "the node", tuple(narrow_links(node))
-    return _Machine(name, tree.tree, gpu, Confidence.HIGH, assumed, (), virtual, element, tree.faults, narrow)
+    return _Machine(name, tree.tree, gpu, Confidence.HIGH, assumed, (), True, virtual, element, tree.faults, narrow)
 
 
 def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str, str]) -> _Machine:
@@ -262,10 +266,12 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str,
     distinct = _fitting(run, gpu, least, nics, env)
     if distinct:
         first, *rest = distinct
+        if least == 1 < first.nics == first.gpus and nics is None:
+            # Whether one GPU alone goes over the NICs of its siblings too, the output does not show.
+            rest.append(replace(first, nics=1, instance=f"{first.instance} with one NIC in use"))
         note = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
-        return _Machine(
-            f"{first.instance} (by GPU names)", tree_of_layout(first), gpu, Confidence.LOW, (note,), tuple(rest)
-        )
+        name, fits = f"{first.instance} (by GPU names)", any(spec.gpus == least for spec in _built_with(gpu))
+        return _Machine(name, tree_of_layout(first), gpu, Confidence.LOW, (note,), tuple(rest), fits)
     nvlink = "nvswitch" if gpu.nvswitch else "none"
     layout = Layout(gpu, least, nvlink, gpu.nvlinks if nvlink != "none" else 0, *(nics or (0, 0.0)))
     wiring = "its NVLinks through switches" if nvlink != "none" else "no NVLink"
@@ -286,14 +292,16 @@ def _only_gpu(run: BenchRun) -> GpuSpec:
     return specs.pop()
 
 
+def _built_with(gpu: GpuSpec) -> list[SystemSpec]:
+    return [spec for spec in catalog.systems() if gpu.name in (spec.gpu, *spec.other_gpus)]
+
+
 def _fitting(
     run: BenchRun, gpu: GpuSpec, least: int, nics: tuple[int, float] | None, env: Mapping[str, str]
 ) -> list[Layout]:
-    """Machines of the catalogue that have the GPU and at least so many, the likeliest first, each kind once. Between
-    nodes just so many, unless the NICs are known: a node with fewer GPUs has another network than the full machine."""
+    """Machines of the catalogue that have the GPU and at least so many, the likeliest first, each kind once."""
+    fitting = [spec for spec in _built_with(gpu) if spec.gpus >= least]
     across = len(run.hosts) > 1
-    most = least if across and nics is None else inf
-    fitting = [s for s in catalog.systems() if least <= s.gpus <= most and gpu.name in (s.gpu, *s.other_gpus)]
     fitting.sort(
         key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
     )
@@ -380,7 +388,9 @@ def _domain(machine: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -
 def _doubt(machine: _Machine, across: bool, nics: tuple[int, float] | None) -> float:
     if machine.confidence is not Confidence.LOW:
         return 0.0
-    return GUESSED_NETWORK if across and nics is None else GUESSED_NODE
+    if not across or nics is not None:
+        return GUESSED_NODE
+    return GUESSED_NETWORK if machine.fits else ANY_NETWORK
 
 
 def _usual_network(machine: _Machine) -> str:

@@ -40,12 +40,12 @@ class BandwidthLow(BenchCheck, id="BEN001"):
 
     When it stays silent
         Fewer than three sizes, unless the run is at less than half of what is normal, or a greatest size that is bound
-        by latency: unknown. No machine known, a collective without a model, GPUs outside the catalogue: unknown.
-        Between nodes that are known by GPU names alone, another number of GPUs per node than the catalogue's machines
-        have: their NICs are not known. A bandwidth above the physical limit: unknown. Check the number of ranks and the
-        placement. Where only the GPU names are known and what was measured would be normal for another machine with
-        these GPUs: unknown, with the name of that machine. A run that is a third and more below what such a guessed
-        machine should reach is low, or ran on another machine: unknown.
+        by latency: unknown. No machine known, a collective without a model, GPUs outside the catalogue: unknown. A
+        bandwidth above the physical limit: unknown. Check the number of ranks and the placement. Where only the GPU
+        names are known and what was measured would be normal for another machine with these GPUs: unknown, with the
+        name of that machine. A run that is a third and more below what such a guessed machine should reach is low, or
+        ran on another machine: unknown. Nodes with fewer GPUs than any machine that is built with these, known by GPU
+        names alone, have any network: no run between them is low.
 
     How to confirm
         Do first what the finding says to confirm the likeliest cause. Then measure one pair of nodes at a time:
