@@ -62,6 +62,8 @@ class EndContext:
         self._notes = _last_notes(job)
         self._by_hand = lines_of([event for event in events if event.details.get("what") == "KeyboardInterrupt"])
         """Where somebody stopped a program at the terminal."""
+        self._removed = {event.details.get("what") for event in events if event.details.get("how") == "cancelled"}
+        """Jobs that somebody took away. HTCondor evicts one that runs before it."""
         self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
 
     def _says_less(self, event: Event) -> bool:
@@ -96,7 +98,7 @@ class EndContext:
         if how == "stopped" and (self._faulty or self._hows - {*_UNSAID, how}):
             return True
         if how in _FROM_OUTSIDE:
-            return False
+            return how == "evicted" and "what" in event.details and event.details["what"] in self._removed
         if how in _OF_PROGRAM and is_below_one(event, self._heads):
             return False
         if how in ("crash", "shutdown") and is_below_one(event, self._raised):
