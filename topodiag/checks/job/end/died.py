@@ -119,7 +119,7 @@ class ProcessDied(JobCheck, id="JOB009"):
         how, later = event.details["how"], len(events) - 1
         ending = _endings()[how]
         rank, host = _first_place(judged, [event, *(other for other in own if other.details["how"] == how)], events)
-        same = [other for other in own if how == "exception" and _raised(other) == _raised(event)]
+        same = [other for other in events if how == "exception" and _raised(other) == _raised(event)]
         ranks = (ranks_in(same) or [rank]) if rank >= 0 else []
         who = rank_word(ranks) if ranks else "the job" if how in _OF_JOB else "a process"
         hosts = hosts_with(judged, ranks) if len(ranks) > 1 else [host] if host else []
