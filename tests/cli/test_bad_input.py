@@ -208,6 +208,7 @@ def zst(data):
         pytest.param(gzip.compress(b'{"paths": {}}\n'), "looks like JSON", id="packed JSON"),
         pytest.param(b'{\n "schema": "1.0",\n "tool": "topodiag-probe 0.1.0"', "manifest of a bundle", id="manifest"),
         pytest.param(b"# ours\nfile,nodes,avg_bus_bw_GBs\na,2,40.1\n", "a table of benchmark results", id="CSV"),
+        pytest.param(b"size,nodes,time,algbw,busbw\n8,2,40.1,1,1\n", "a table of benchmark results", id="CSV of sizes"),
         pytest.param(b"GPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n", "topodiag scan ", id="bare matrix"),
         pytest.param(b"0000:3b:00.0 Infiniband controller: Mellanox\n", "lspci output", id="lspci"),
         pytest.param(b"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\n", "topodiag scan ", id="nvidia-smi"),

@@ -35,6 +35,10 @@ ADJACENT = 8
 ONE_RANK = "one rank: nothing is communicated, so no bandwidth was measured"
 
 
+_WITH_COMMAS = b"size,count,type,"
+"""How a table begins that was saved with commas between its columns."""
+
+
 def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[UnreadLine, ...]]:
     """The runs in a file's bytes, in the order in which they begin, and what was not understood, by shape. Reads the
     text of every version of nccl-tests and of its forks, and the JSON of `-J`. Never raises for content."""
@@ -44,6 +48,7 @@ def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[Unrea
 
 def read_file(data: bytes, name: str) -> Read:
     """The same with counts."""
+    data = data.replace(b",", b" ") if data.lstrip().startswith(_WITH_COMMAS) else data
     read = (read_json(data, name) if looks_like_json(data) else None) or TextReader(name).read(data)
     drafts = _without_quoted_summaries(read.drafts)
     _count_one_rank_tables(drafts)
