@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.setup import GivenSetup
 from topodiag.expect.shared import IdentityKey
-from topodiag.expect.verdict import peak_over
+from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.hardware.catalog import gpu_by_name, systems
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
@@ -175,15 +175,16 @@ def _of_node(run: BenchRun, node: Node | None, jobs: Sequence[Job], given: Given
     modelled = with_nics(given.get("nics"))
     if given.get("nics") is not None:
         return modelled
-    if modelled.expectation is None and wires.nics is None and "rdma" in (wires.kind, seen_kind(jobs)):
+    has_network = modelled.expectation is not None and modelled.expectation.low_gbs > 0
+    if not has_network and wires.nics is None and "rdma" in (wires.kind, seen_kind(jobs)):
         least = with_nics(LEAST_RDMA)
-        # A run that lies above the least that such a network brings goes over another one.
-        return modelled if least.expectation is not None and peak_over(run, least.expectation) else least
+        # A run that does not lie below the least that such a network brings goes over another one.
+        return least if verdict_of(run, least.expectation, least.why).word in (LOW, UNKNOWN) else modelled
     guessed = modelled.expectation is None or modelled.expectation.confidence is Confidence.LOW
     if wires.nics is None or not guessed:
         return modelled
     built = len(nets_of(modelled.setup.tree)) if modelled.setup is not None else 0
-    if wires.nics[0] < built:
+    if wires.nics[0] < built and has_network:
         return modelled
     other = with_nics(wires.nics)
     return modelled if other.expectation is None else other
