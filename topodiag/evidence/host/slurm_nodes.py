@@ -131,6 +131,8 @@ def _of_row(columns: list[str], line: Line) -> SlurmState | None:
     cell = dict(zip(columns, (part.strip() for part in cells), strict=False))
     if len(cells) < len(columns) or (cell.get("TIMESTAMP", "Unknown") != "Unknown" and "T" not in cell["TIMESTAMP"]):
         return None
+    if " " in cell["NODELIST"] or not cell.get("STATE", "x")[0].isalpha():
+        return None  # the text goes on below the table
     state, reason = cell.get("STATE", ""), cell.get("REASON", "")
     if columns[0] == "REASON":
         state = ""  # Slurm lists reasons of what is out of service alone
