@@ -148,7 +148,7 @@ class CostlySetting(NodeCheck, id="ENV001"):
             f" uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
             severity=Severity.WARNING if left else Severity.ERROR,
             observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
-            cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
+            cost=Cost(max(rate, 0.0) or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
             evidence=setting.origins,
             settings=((setting.name, None),),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, is_efa
@@ -122,22 +122,12 @@ class LossyClass(NodeCheck, id="NET009"):
         if not pauses or any(counter.delta != 0 for counter in pauses):
             return None
         devices = _interfaces_of(node, nic)
-        places: list[Counters] = [nic.counters, *(port.counters for port in nic.ports)]
-        places += [device.counters for device in devices]
-        grown = [
-            counter
-            for place in places
-            for name, counter in place.items()
-            if limit_name(name) in LOSSES and counter.delta
-        ]
+        of_devices = _grown(device.counters for device in devices)
+        of_nic = _grown((nic.counters, *(port.counters for port in nic.ports)))
+        grown = [counter for name, counter in (*of_nic, *of_devices) if limit_name(name) in LOSSES]
         if not grown:
             return None
-        carried = {
-            _BYTES[name]: counter
-            for device in devices
-            for name, counter in device.counters.items()
-            if name in _BYTES and counter.delta
-        }
+        carried = {_BYTES[name]: counter for name, counter in of_devices if name in _BYTES}
         busiest = max(carried.items(), key=lambda pair: pair[1].delta or 0, default=None)
         rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
         return self.finding(
@@ -151,6 +141,10 @@ class LossyClass(NodeCheck, id="NET009"):
                 busiest[1].later if busiest else None,
             ),
         )
+
+
+def _grown(places: Iterable[Counters]) -> list[tuple[str, Counter]]:
+    return [pair for counters in places for pair in counters.items() if pair[1].delta]
 
 
 def _layers(nic: Nic) -> set[str]:

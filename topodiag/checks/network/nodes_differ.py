@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
@@ -153,13 +154,10 @@ class NodesDiffer(JobCheck, id="NET007"):
         world = job.world
         if world is None or not world.channels_by_rank or world.channels.coll < 0:
             return
-        outliers = {
-            rank: channels
-            for rank, channels in world.channels_by_rank.items()
-            if channels.coll >= 0 and channels.coll != world.channels.coll
-        }
+        by_rank = {rank: channels.coll for rank, channels in world.channels_by_rank.items() if channels.coll >= 0}
+        outliers = {rank: coll for rank, coll in by_rank.items() if coll != world.channels.coll}
         if outliers:
-            counts = Counter(channels.coll for channels in outliers.values())
+            counts = Counter(outliers.values())
             ranks = sorted(int(world.ranks[rank]) for rank in outliers if 0 <= rank < len(world.ranks))
             yield self.finding(
                 self.where(ranks=[rank for rank in ranks if rank >= 0]),
@@ -176,12 +174,10 @@ def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: 
     """The lines that show what these hosts have, each with the name of its host."""
     origins: list[Origin | None] = []
     for host in hosts:
-        lines: list[Origin | None] = []
+        lines = [hca.gdr_origin or hca.origin for hca in list(listed.get(host, {}).values())[:2]]
         if what == "network":
-            messages = [m for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind)]
-            lines = [message.origin for message in messages[:1]]
-        else:
-            lines = [hca.gdr_origin or hca.origin for hca in list(listed.get(host, {}).values())[:2]]
+            said = (m.origin for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind))
+            lines = list(islice(said, 1))
         origins += [replace(line, text=f"{host}: {line.text}") for line in lines if line is not None]
     return origins
 

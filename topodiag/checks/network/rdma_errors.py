@@ -67,13 +67,8 @@ class RdmaErrors(JobCheck, id="NET008"):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         completions = _of_nccl([event for event in judged.events if event.kind == "ib completion"])
         ports = [event for event in judged.events if event.kind in ("ib async", "port")]
-        pairs = _of_nccl(
-            [
-                event
-                for event in judged.events
-                if event.level != "UNWIND" and event.details.keys() & {"errno", "refused"}
-            ]
-        )
+        failed = [event for event in judged.events if event.details.keys() & {"errno", "refused"}]
+        pairs = _of_nccl([event for event in failed if event.level != "UNWIND"])
         pairs = [event for event in pairs if not refused_over_iwarp(judged, event)]
         gids = _gids_changed(judged)
         unseen = f"ranks lost others, whose logs are not there; {ask_for(judged)}" if others_fell_first(judged) else ""

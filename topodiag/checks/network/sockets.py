@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from itertools import chain, islice
 from math import fsum
 
 from topodiag.checks.interface import JobCheck, hosts_word
@@ -85,10 +86,8 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
     """
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        single_node = logs.piece(judged) and (
-            _without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged))
-        )
-        if not logs.multi_node(judged) and not single_node:
+        shown = _without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged))
+        if not logs.multi_node(judged) and not (logs.piece(judged) and shown):
             return self.not_applicable(judged, "no traffic between nodes")
         networks = _networks(judged)
         if not networks:
@@ -183,10 +182,7 @@ def _without_devices(job: Job, networks: Mapping[str, Set[str]], sockets: Sequen
     if any(OFI_TCP in networks[host] for host in sockets):
         text = f"{named}: the OFI plugin took libfabric's provider tcp, as it found no device of a fabric"
     elif given:
-        severity, text = (
-            Severity.INFO,
-            f"{given} keeps NCCL on sockets between nodes: {no_device}",
-        )
+        severity, text = Severity.INFO, f"{given} keeps NCCL on sockets between nodes: {no_device}"
     elif logs.settings_of(job, NAMES_DEVICES):
         text = f"sockets carry the traffic although {NAMES_DEVICES} names RDMA devices"
     elif without_verbs and several:
@@ -276,19 +272,14 @@ def _no_verbs(job: Job) -> Origin | None:
 def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
     """Interfaces of InfiniBand devices (IPoIB) that processes of these hosts name."""
     near = [process for host in hosts for _, process in logs.by_host(job).get(host, [])]
-    texts = (
-        text for process in near for text in (process.bootstrap, *(message.text for message in process.said("sockets")))
-    )
-    return list(dict.fromkeys(name for text in texts for name in IPOIB.findall(text)))
+    texts = [[process.bootstrap, *(message.text for message in process.said("sockets"))] for process in near]
+    return list(dict.fromkeys(name for text in chain(*texts) for name in IPOIB.findall(text)))
 
 
 def _socket_places(job: Job) -> list[Origin | None]:
     places: list[Origin | None] = [_no_verbs(job)]
     lines = logs.said_by(job, "network", "no hca")
     places += [line.origin for line in lines if "Using network IB" not in line.text]
-    first = next(
-        (use.first for use in logs.net_uses(job.connections) if logs.transport_kind(use.via) == "NET/Socket"), None
-    )
-    if first is not None:
-        places.append(job.connections.origin(first))
+    uses = (use for use in logs.net_uses(job.connections) if logs.transport_kind(use.via) == "NET/Socket")
+    places += [job.connections.origin(use.first) for use in islice(uses, 1)]
     return places[:4]

@@ -54,11 +54,9 @@ def where(audit: Audit, dim: DimensionAudit, groups: Ints) -> Where:
 
 def named(audit: Audit, dim: DimensionAudit, groups: Ints) -> str:
     """The first of these groups with their nodes."""
-    words = []
-    for number in groups[:_SHOWN].tolist():
-        ranks = dim.groups[number]
-        words.append(f"{spell_ranks(ranks.tolist())} on {hosts_word(names_of(audit.cluster, audit.assignment, ranks))}")
-    rest = len(groups) - _SHOWN
+    shown, rest = [dim.groups[number] for number in groups[:_SHOWN].tolist()], len(groups) - _SHOWN
+    places = (hosts_word(names_of(audit.cluster, audit.assignment, ranks)) for ranks in shown)
+    words = (f"{spell_ranks(ranks.tolist())} on {place}" for ranks, place in zip(shown, places, strict=True))
     return f"ranks {'; '.join(words)}" + (f" and {plural(rest, 'more group')}" if rest > 0 else "")
 
 
@@ -85,11 +83,7 @@ class SplitGroups(PlacementCheck):
     large_findings = True
 
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
-        mine = [
-            dimension
-            for dimension in audit.dimensions
-            if dimension.demand.keep_together and _judge_of(dimension) == self.id
-        ]
+        mine = [dim for dim in audit.dimensions if dim.demand.keep_together and _judge_of(dim) == self.id]
         if not mine:
             return self.not_applicable(audit, "no group of this kind in the layout")
         room = largest_domain(audit)
@@ -98,9 +92,8 @@ class SplitGroups(PlacementCheck):
             for dim in mine
             if dim.split.size or (dim.demand.size > room and self.large_findings)
         ]
-        total = sum(len(audit.groups) for audit in mine)
-        coverage = Coverage(total, total, "groups")
-        return self.any_of(audit, findings, coverage)
+        total = sum(len(dim.groups) for dim in mine)
+        return self.any_of(audit, findings, Coverage(total, total, "groups"))
 
     def _split(self, audit: Audit, dim: DimensionAudit, room: int) -> Finding:
         groups, size = dim.split, dim.demand.size
@@ -256,9 +249,7 @@ class Fragmented(PlacementCheck, id="PLC005"):
         size, wanted = dim.demand.size, len(dim.groups)
         elsewhere = int((room_in(audit, audit.cluster.usable.sum(axis=1)) // size).sum())
         parts = np.bincount(own[own > 0] % size, minlength=1)
-        spelt = few(
-            [f"{plural(int(count), 'domain')} with {left}" for left, count in enumerate(parts) if left and count]
-        )
+        spelt = few([f"{plural(int(many), 'domain')} with {left}" for left, many in enumerate(parts) if left and many])
         wide = np.flatnonzero(dim.domains > 1)
         whole = largest_domain(audit)
         if -(-int(own.sum()) // whole) * (whole // size) < wanted:

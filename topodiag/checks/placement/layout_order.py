@@ -140,12 +140,8 @@ class PeersOnOtherRails(PlacementCheck, id="PLC004"):
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         if audit.cluster.rails < 2:
             return self.not_applicable(audit, "the fabric has no rails")
-        mine = [
-            dimension
-            for dimension in audit.dimensions
-            if dimension.dimension.split()[-1] in ("dp", "replicas", "shards")
-        ]
-        several = [audit for audit in mine if (audit.domains > 1).any()]
+        mine = [dim for dim in audit.dimensions if dim.dimension.split()[-1] in ("dp", "replicas", "shards")]
+        several = [dim for dim in mine if (dim.domains > 1).any()]
         if not several:
             return self.not_applicable(audit, "no data-parallel group spans NVLink domains")
         findings = []
@@ -153,7 +149,7 @@ class PeersOnOtherRails(PlacementCheck, id="PLC004"):
             wrong = np.flatnonzero(off_rail(audit.cluster, dim.groups, audit.assignment))
             if wrong.size > int(off_rail(audit.cluster, dim.groups, audit.best).sum()):
                 findings.append(self._report(audit, dim, wrong))
-        total = sum(len(audit.groups) for audit in several)
+        total = sum(len(dim.groups) for dim in several)
         coverage = Coverage(total, total, "groups over several domains")
         return self.any_of(audit, findings, coverage)
 
@@ -205,12 +201,8 @@ class LayoutRings(PlacementCheck, id="PLC007"):
     rings of send and receive (ring attention) go by rank."""
 
     def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
-        rings = [
-            dimension
-            for dimension in audit.dimensions
-            if _around_attention(dimension) and dimension.demand.collective == "send_recv"
-        ]
-        rings = [ring for ring in rings if (ring.domains > 1).any()]
+        attention = [dim for dim in audit.dimensions if _around_attention(dim) and (dim.domains > 1).any()]
+        rings = [dim for dim in attention if dim.demand.collective == "send_recv"]
         if not rings:
             return self.not_applicable(audit, "NCCL's rings enter each node once, whatever the order of ranks")
         findings = []

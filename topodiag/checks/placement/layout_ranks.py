@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from topodiag.checks.interface import Advice, PlacementCheck, spell_ranks
-from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
+from topodiag.checks.placement.layout_groups import lost, used, waiting_cost
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
@@ -16,7 +16,7 @@ from topodiag.placement.declared import MovedRank
 from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
 from topodiag.placement.price import price_placement
 from topodiag.placement.rings import ring_crossings
-from topodiag.words.units import few, first_of, grouped, in_ms, plural
+from topodiag.words.units import few, first_of, grouped, plural
 
 WORTH = 0.01
 """Share of a step below which a detour is told at level info."""
@@ -44,11 +44,7 @@ class _Detour:
 
 
 def _first_detour(audit: Audit) -> _Detour | None:
-    rings = (
-        dimension
-        for dimension in audit.dimensions
-        if dimension.demand.collective in _BY_RING and (dimension.domains > 1).any()
-    )
+    rings = (dim for dim in audit.dimensions if dim.demand.collective in _BY_RING and (dim.domains > 1).any())
     return next((detour for ring in rings if (detour := _back_and_forth(audit, ring)) is not None), None)
 
 
@@ -138,15 +134,10 @@ class RankOrder(PlacementCheck, id="PLC006"):
         pairs = exchanges(node)
         pairs = pairs if len(pairs) <= max(1, node.size // _FEW) else []
         ranks = np.unique(np.asarray(pairs, np.int64))
-        seen = [
-            f"rank {rank} on {names_of(audit.cluster, audit.assignment, ranks[at : at + 1])[0]}"
-            for at, rank in enumerate(ranks.tolist())
-        ]
+        at = [audit.cluster.names[host] for host in node[ranks].tolist()]
+        seen = [f"rank {rank} on {host}" for rank, host in zip(ranks.tolist(), at, strict=True)]
         return self.finding(
-            self.where(
-                list(names_of(audit.cluster, audit.assignment, ranks)) if pairs else list(dict.fromkeys(start)),
-                ranks=ranks.tolist(),
-            ),
+            self.where(list(dict.fromkeys(at if pairs else start)), ranks=ranks.tolist()),
             Advice(),
             f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs, which splits"
             f" {plural(groups, 'group')}",
@@ -198,18 +189,14 @@ class RankOrder(PlacementCheck, id="PLC006"):
         declared = audit.declared
         if declared is None or not declared.differs:
             return None
-        lost_us = audit.waited_us - declared.step_us if declared.step_us is not None else None
-        share = lost_us / audit.step_us if lost_us is not None and audit.step_us > 0 else None
+        share, cost = 0.0, Cost(text="not priced: the layout declared has no place on the nodes of the job")
+        if declared.step_us is not None and audit.step_us > 0:
+            us = audit.waited_us - declared.step_us
+            share = us / audit.step_us
+            nothing, why = "the layout declared would make {} no shorter", " would not be waited for"
+            cost = waiting_cost(audit, us if share > NOTHING else 0.0, nothing, why)
         foreign = bool(declared.hosts or declared.undeclared)
         moves = _moves(declared.elsewhere)
-        of = of_what(audit)
-        if lost_us is None or share is None:
-            cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
-        elif share > NOTHING:
-            words = f"{in_ms(lost_us)} of the {in_ms(audit.step_us)} of {of} would not be waited for"
-            cost = cost_of(audit, share, words)
-        else:
-            cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(
             self.where(
                 list(dict.fromkeys(rank.ran for rank in declared.elsewhere)),
@@ -217,7 +204,7 @@ class RankOrder(PlacementCheck, id="PLC006"):
             ),
             self.advice("elsewhere", named=declared.name),
             declared.difference,
-            severity=Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
+            severity=Severity.WARNING if foreign or share >= WORTH else Severity.INFO,
             observed=moves or f"{declared.undeclared} ranks more than declared",
             cost=cost,
         )
