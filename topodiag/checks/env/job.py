@@ -78,12 +78,8 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
         findings = [
             self._costs(job, force, rule) for force in given for rule in broken("job", shown, force.name, force.value)
         ]
-        ended = [
-            finding
-            for force in in_force(job, "environment")
-            if force.name in _FAILURES and failed(job)
-            for finding in self._failed(job, force)
-        ]
+        suspects = [one for one in in_force(job, "environment") if one.name in _FAILURES and failed(job)]
+        ended = [finding for force in suspects for finding in self._failed(job, force)]
         findings = [*ended, *findings, *self._by_rccl(job)]
         unsure = [force.name for force in given if undecided("job", shown, force.name, force.value)]
         if unsure and not findings:

@@ -44,10 +44,8 @@ def given(node: Node) -> tuple[NodeSetting, ...]:
     """Every distinct NAME=value in force: of the environment, the processes on the GPUs, and the conf files."""
     places = grouped(((name, value), (scope, origin)) for name, value, scope, origin in _all(node))
     return tuple(
-        NodeSetting(
-            *setting, tuple(dict.fromkeys(scope for scope, _ in given_at)), tuple(origin for _, origin in given_at)
-        )
-        for setting, given_at in places.items()
+        NodeSetting(*setting, tuple(dict.fromkeys(scope for scope, _ in at)), tuple(origin for _, origin in at))
+        for setting, at in places.items()
     )
 
 
@@ -115,16 +113,11 @@ class CostlySetting(NodeCheck, id="ENV001"):
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
         machine = NodeMachine(node)
-        findings = [
-            self._report(node, setting, rule)
-            for setting in given(node)
-            for rule in broken("node", machine, setting.name, setting.value)
-        ]
-        for setting in given(node):
-            left = _nics_left(node, setting)
-            if left is not None:
-                findings.append(self._few_nics(node, setting, left))
-        unsure = [setting.name for setting in given(node) if undecided("node", machine, setting.name, setting.value)]
+        settings = given(node)
+        costly = [(one, rule) for one in settings for rule in broken("node", machine, one.name, one.value)]
+        findings = [self._report(node, *pair) for pair in costly]
+        findings += [self._few_nics(node, one, left) for one in settings if (left := _nics_left(node, one)) is not None]
+        unsure = [setting.name for setting in settings if undecided("node", machine, setting.name, setting.value)]
         return self.any_of(node, findings, unknown=NOT_JUDGED.format(few(unsure, 4)) if unsure else "")
 
     def _report(self, node: Node, setting: NodeSetting, rule: Rule) -> Finding:

@@ -5,9 +5,9 @@ When a rule holds on a machine, `machines.py` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from topodiag.checks.interface import Advice, advice_of
 from topodiag.lazy import dataclass
@@ -43,24 +43,17 @@ class Rule:
 @cache
 def rules(subject: Literal["node", "job"]) -> tuple[Rule, ...]:
     """All rules of a subject, in the order of the file."""
+    entries = [entry for entry in own_data("checks/env/rules")["rule"] if subject in entry]
     return tuple(
-        Rule(
-            entry["variable"],
-            entry["value"],
-            tuple(entry[subject]),
-            entry["what"],
-            advice_of(
-                {
-                    **entry,
-                    "expected": f"{entry['variable']} not set",
-                    "fix": (entry.get("fix", f"unset {entry['variable']}"),),
-                    "cost": entry["what"],
-                }
-            ),
-        )
-        for entry in own_data("checks/env/rules")["rule"]
-        if subject in entry
+        Rule(entry["variable"], entry["value"], tuple(entry[subject]), entry["what"], _advice(entry))
+        for entry in entries
     )
+
+
+def _advice(entry: Mapping[str, Any]) -> Advice:
+    name, what = entry["variable"], entry["what"]
+    words = {"expected": f"{name} not set", "fix": (entry.get("fix", f"unset {name}"),), "cost": what}
+    return advice_of({**entry, **words})
 
 
 def broken(subject: Literal["node", "job"], machine: Machine, name: str, value: str) -> Iterator[Rule]:

@@ -20,7 +20,6 @@ HARDWARE = {
 }
 """Reasons that halve the clock or worse, the more telling first."""
 
-SOFTWARE = {"sw_thermal_slowdown": "the GPU is near its thermal limit (software thermal slowdown)"}
 
 STUCK_SHARE = 0.5
 """Share of the highest SM clock below which a busy GPU is called slow: load and power caps keep it above 60 %."""
@@ -131,9 +130,8 @@ def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
             return words, kind, Severity.WARNING if idle or name == "hw_slowdown" else Severity.ERROR
     if idle:
         return None
-    for name, words in SOFTWARE.items():
-        if name in reasons:
-            return words, "heat", Severity.WARNING
+    if "sw_thermal_slowdown" in reasons:
+        return "the GPU is near its thermal limit (software thermal slowdown)", "heat", Severity.WARNING
     clock, top = gpu.sm_clock_mhz.value, gpu.max_sm_clock_mhz.value
     free = not {"applications_clocks_setting", "sw_power_cap", "sync_boost"} & set(reasons)
     if clock and top and clock < STUCK_SHARE * top and gpu.utilization.get(0) >= BUSY_PERCENT and free:
@@ -149,9 +147,7 @@ def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] 
         return None
     if clock < ASLEEP_MHZ and gpu.utilization.get(0) >= LOADED_PERCENT:
         return f"{in_mhz(clock)} under full load, as a GPU that sleeps", "apart", Severity.WARNING
-    if len(alike) < MIN_SIBLINGS:
-        return None
-    if gpu.utilization.get(0) < BUSY_PERCENT or clock >= STUCK_SHARE * min(alike):
+    if len(alike) < MIN_SIBLINGS or gpu.utilization.get(0) < BUSY_PERCENT or clock >= STUCK_SHARE * min(alike):
         return None
     what = f"{in_mhz(clock)} while its peers run at {in_mhz(min(alike))} or more, all of them busy"
     return what, "apart", Severity.WARNING
@@ -161,11 +157,8 @@ def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | 
     """A busy GPU that its power limit slows down while busy peers of the same product run without one."""
     if "sw_power_cap" not in gpu.throttle.get(()) or gpu.utilization.get(0) < BUSY_PERCENT:
         return None
-    alike = [
-        other.sm_clock_mhz.get(0)
-        for other in _busy_peers(gpu, seen)
-        if other.throttle.known and "sw_power_cap" not in other.throttle.get(())
-    ]
+    known = [peer for peer in _busy_peers(gpu, seen) if peer.throttle.known]
+    alike = [peer.sm_clock_mhz.get(0) for peer in known if "sw_power_cap" not in peer.throttle.get(())]
     clock = gpu.sm_clock_mhz.value
     if clock is None or len(alike) < MIN_SIBLINGS or clock >= CAPPED_SHARE * min(alike):
         return None

@@ -35,6 +35,9 @@ NO_PLACE_SHARE = 0.125
 and more, four lanes of sixteen a quarter."""
 
 
+_PASSED = "every ring of NCCL passes this GPU, so that the whole node goes at its pace"
+
+
 @dataclass(frozen=True, slots=True)
 class ShortGpu:
     """A GPU that fell short, and in what; None where the test names no GPU."""
@@ -94,8 +97,8 @@ class SlowGpuInTest(NodeCheck, id="GPU006"):
         if paces:
             why = (
                 f"pairs of GPUs copied at {spell_gbs(min(paces))} to {in_gbs(max(paces))}, and whether their places on"
-                " the board explain it is not in the evidence"
             )
+            why += " the board explain it is not in the evidence"
         measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
         return self.unknown(judged, why, measured)
 
@@ -109,10 +112,7 @@ class SlowGpuInTest(NodeCheck, id="GPU006"):
             severity=Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
             observed=words,
             expected="the pace of its peers" if share is not None else "the test passes",
-            cost=Cost(
-                share=None if share is None else 1 - share,
-                text="every ring of NCCL passes this GPU, so that the whole node goes at its pace",
-            ),
+            cost=Cost(share=None if share is None else 1 - share, text=_PASSED),
             evidence=[fact for short_gpu in alike for fact in short_gpu.evidence],
         )
 
@@ -128,7 +128,7 @@ def _failed(node: Node) -> Iterator[ShortGpu]:
 def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:
     speeds = {gpu.index: speed for gpu in node.gpus if (speed := gpu.host_copy_gbs.value)}
     slow = far(speeds, factor=HOST_SHARE, least=FEWEST, most=ODD_SHARE)
-    for gpu in node.gpus if slow is not None else ():
+    for gpu in node.gpus:
         if slow is not None and gpu.index in slow.outliers:
             speed = speeds[gpu.index]
             words = f"copies from the host at {in_gbs(speed)}, {spell_gbs(slow.usual)} on its peers"

@@ -4,6 +4,7 @@ than what stands below it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
@@ -74,10 +75,8 @@ class NarrowLinkInFile(FileCheck, id="PCI001"):
 
 def _slow_bridges(tree: Element) -> Iterator[SlowBridge]:
     """The topmost bridges whose link is far slower than that of a GPU or NIC below them."""
-    for cpu in tree.walk():
-        if cpu.tag == "cpu":
-            for child in cpu.having("pci"):
-                yield from _slow_below(child)
+    cpus = [element for element in tree.walk() if element.tag == "cpu"]
+    return chain.from_iterable(_slow_below(child) for cpu in cpus for child in cpu.having("pci"))
 
 
 def _slow_below(pci: Element) -> Iterator[SlowBridge]:
@@ -85,9 +84,8 @@ def _slow_below(pci: Element) -> Iterator[SlowBridge]:
     own = _gbs(pci)
     if below and own is not None and own < THROTTLES * max(below):
         yield pci, own, max(below)
-        return
-    for child in pci.having("pci"):
-        yield from _slow_below(child)
+    else:
+        yield from chain.from_iterable(map(_slow_below, pci.having("pci")))
 
 
 def _is_device(element: Element) -> bool:

@@ -69,9 +69,8 @@ class Hop:
     @property
     def both_told(self) -> bool:
         """Whether the evidence shows what the upper end can do as well, or what both can."""
-        return self.lower.slot_max_gen.known or (
-            self.lower.max_gen.known and self.upper is not None and self.upper.max_gen.known
-        )
+        both = self.lower.max_gen.known and self.upper is not None and self.upper.max_gen.known
+        return self.lower.slot_max_gen.known or both
 
     @property
     def name(self) -> str:
@@ -146,9 +145,8 @@ def trained(node: Node) -> dict[str, dict[str, str]]:
         facts = {LANES: f"x{hop.lower.width.value}" if hop.lower.width.value else ""}
         facts["trained speed"] = f"Gen{hop.lower.gen.value}" if hop.lower.gen.value and hop.is_busy else ""
         name = ", ".join(names)
-        by_bus[f"switch above {name}" if hop.is_shared else name] = {
-            what: value for what, value in facts.items() if value
-        }
+        told = {what: value for what, value in facts.items() if value}
+        by_bus[f"switch above {name}" if hop.is_shared else name] = told
     return by_bus
 
 
@@ -185,13 +183,12 @@ def functions_alone(node: Node) -> tuple[Nic, ...]:
     Only those with the lanes of an adapter for a cluster's network."""
     if node.topics & {Topic.RDMA_DEVICES, Topic.INTERFACES} or any(nic.rdma_name or nic.smi_label for nic in node.nics):
         return ()
-    return tuple(
-        nic
-        for nic in node.nics
-        if nic.bus_id is not None and not nic.netdevs
-        if (own := node.pci_of(nic))
-        and own.max_width.get(0) >= (FEWEST_LANES if own.vendor.value == MELLANOX else ADAPTER_LANES)
-    )
+    pairs = ((nic, node.pci_of(nic)) for nic in node.nics if nic.bus_id is not None and not nic.netdevs)
+    return tuple(nic for nic, own in pairs if own is not None and own.max_width.get(0) >= _fewest_lanes(own))
+
+
+def _fewest_lanes(function: PciDevice) -> int:
+    return FEWEST_LANES if function.vendor.value == MELLANOX else ADAPTER_LANES
 
 
 def _climb(node: Node, device: PciDevice) -> Iterator[tuple[PciDevice, PciDevice | None]]:
