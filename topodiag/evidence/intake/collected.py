@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -179,8 +178,6 @@ def _head(path: str) -> bytes:
 
 MAX_FILES = 20_000
 MAX_BYTES = 8 << 20
-MAX_SHOWN = 100
-MAX_HEAD = 64 << 10
 MAX_FILE = 4096
 """A file of sysfs is a page at most."""
 _BELOW = frozenset({"bus", "class", "devices", "kernel", "module"})
@@ -191,19 +188,10 @@ def is_copy(folder: str, folders: Sequence[str]) -> bool:
     return os.path.basename(folder) == "sys" and not _BELOW.isdisjoint(folders)
 
 
-def text_of_copy(folder: str) -> tuple[bytes, bytes]:
-    """The files below as one tree text, in the order of their names, and the first lines of each of its parts, by which
-    it is recognised. What is no text, too large, or beyond the bounds is left out. Links to folders are not followed:
-    what they lead to has a place of its own."""
-    lines = list(_lines(folder))
-    shown: Counter[bytes] = Counter()
-    head = []
-    for line in lines:
-        part = b"/".join(line.split(b"/", 3)[:3])
-        shown[part] += 1
-        if shown[part] <= MAX_SHOWN:
-            head.append(line)
-    return b"".join(lines), b"".join(head)[:MAX_HEAD]
+def text_of_copy(folder: str) -> bytes:
+    """The files below as one tree text, in the order of their names. What is no text, too large, or beyond the bounds
+    is left out. Links to folders are not followed: what they lead to has a place of its own."""
+    return b"".join(_lines(folder))
 
 
 def _lines(folder: str) -> Iterator[bytes]:

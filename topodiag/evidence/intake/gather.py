@@ -162,11 +162,12 @@ def _walk(top: str, root: str, met: _Met) -> None:
 
 
 def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
-    from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as below
+    from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - as below
 
-    text, head = text_of_copy(folder)
-    seen = kind_of_file(head, name=folder)
-    met.take(Piece(folder, seen.kinds, len(text), sources=seen.sources, named=named, root=root, held=text))
+    text = text_of_copy(folder)
+    sources = sources_in(Blob(folder, text), ())
+    kind = Kind.NODE_TEXT if sources else Kind.TEXT
+    met.take(Piece(folder, (kind,), len(text), sources=sources, named=named, root=root, held=text))
 
 
 def _leaves(path: str, top: str) -> bool:
