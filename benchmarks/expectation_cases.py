@@ -9,7 +9,7 @@ from typing import Any
 
 from healthy_rows import CORPUS, HERE
 
-from topodiag.evidence.nccl_tests.read import read_runs
+from topodiag.evidence.nccl_tests.read import read_file
 from topodiag.expect.expect import expected
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import explain
@@ -63,7 +63,7 @@ def _place(found: tuple[Hypothesis, ...], pattern: str) -> int | None:
 def _run(case: dict[str, Any]) -> BenchRun:
     if "input" in case:
         data = json.loads((CORPUS / "cases" / f"{case['case']}.json").read_text(encoding="utf-8"))
-        runs, _ = read_runs(data["inputs"][case["input"]]["text"].encode(), f"case {case['case']}")
+        runs = read_file(data["inputs"][case["input"]]["text"].encode(), f"case {case['case']}").runs
         return runs[0]
     ranks, nodes = case["ranks"], case["nodes"]
     devices: tuple[BenchDevice, ...] = ()

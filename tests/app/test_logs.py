@@ -78,7 +78,7 @@ def test_saved_facts_in_an_archive_are_read(tmp_path: Path) -> None:
 
 
 def test_damaged_facts_are_named_as_the_member_that_they_are(tmp_path: Path) -> None:
-    (tmp_path / "job.zip").write_bytes(zipped({"job.facts": b"topodiag facts 3\n" + bytes(200)}))
+    (tmp_path / "job.zip").write_bytes(zipped({"job.facts": b"topodiag facts 4\n" + bytes(200)}))
     with pytest.raises(InputError, match=r"/job.zip/job.facts: is damaged"):
         read(tmp_path / "job.zip")
 

@@ -198,7 +198,7 @@ def zst(data):
         pytest.param(gzip.compress(b"hello\n" * 9000)[:20], "cut short", id="cut gzip"),
         pytest.param(b"\x1f\x8b\x08\x00" + b"\xff" * 300, "archive is damaged", id="damaged gzip"),
         pytest.param(b"\x28\xb5\x2f\xfd" + b"\xa5" * 300, "archive is damaged", id="damaged zstd"),
-        pytest.param(b"topodiag facts 3\n" + b"\xff" * 300, "is damaged", id="damaged facts"),
+        pytest.param(b"topodiag facts 4\n" + b"\xff" * 300, "is damaged", id="damaged facts"),
         pytest.param(b"topodiag facts 2\n", "another version of topodiag", id="facts of another version"),
         pytest.param(b"PAR1" + b"\xff" * 300, "another version of topodiag", id="facts kept as Parquet"),
         pytest.param(b"\x80\x02cposix\nsystem\nX\x04\x00\x00\x00trueR.", "a pickle", id="pickle"),

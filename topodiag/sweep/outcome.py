@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.evidence.nccl_tests import pair_runs, read_runs
+from topodiag.evidence.nccl_tests import pair_runs, read_file
 from topodiag.lazy import dataclass
 from topodiag.model.sweep import State, SweepRun
 from topodiag.sweep.commands import IB_WRITE_BW
@@ -25,7 +25,7 @@ def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     """Judge a run that ended by itself. Never raises for content."""
     if run.program == IB_WRITE_BW:
         return _write_bw(run, output, exit_code)
-    runs, _ = read_runs(output, run.id)
+    runs = read_file(output, run.id).runs
     with_rows = [run for run in runs if run.rows]
     if not with_rows:
         return _without_table(output, exit_code, next((run.errors for run in runs if run.errors), ()))

@@ -14,7 +14,7 @@ from tests.tables import examples
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.checks.shared.phrases import phrases
-from topodiag.evidence.nccl_tests import read_runs
+from topodiag.evidence.nccl_tests import read_file
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, Fit, Hypothesis, Timing
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.provenance import Origin
@@ -204,7 +204,7 @@ UNWIND = " .. n0 pid 100: Test failure common.cu:1208"
 
 
 def failed(*lines: str) -> BenchRun:
-    (run,), _ = read_runs("\n".join(lines).encode(), "out.log")
+    (run,) = read_file("\n".join(lines).encode(), "out.log").runs
     return run
 
 
@@ -327,7 +327,7 @@ def test_a_run_without_single_times_and_two_blocks_is_not_judged(made: Benchmark
 
 
 def test_the_table_and_the_json_hold_the_percentiles() -> None:
-    (table,), _ = read_runs(TABLE.encode(), "out.txt")
+    (table,) = read_file(TABLE.encode(), "out.txt").runs
     assert (table.rows[0].out_of_place.p99_us, table.rows[0].out_of_place.p50_us) == (380.0, None)
     block = {
         "time": 35.1,
@@ -341,5 +341,5 @@ def test_the_table_and_the_json_hold_the_percentiles() -> None:
         "results": [{"size": 1 << 20, "count": 1 << 18, "out_of_place": block}],
         "out_of_bounds": 0,
     }
-    (bench_run,), _ = read_runs(json.dumps(data).encode(), "out.json")
+    (bench_run,) = read_file(json.dumps(data).encode(), "out.json").runs
     assert (bench_run.rows[0].out_of_place.p50_us, bench_run.rows[0].out_of_place.p99_us) == (34.0, 380.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from topodiag.evidence.nccl_tests import read_runs
+from topodiag.evidence.nccl_tests import read_file
 from topodiag.model.bench import BenchRun
 
 CORPUS = Path(__file__).resolve().parents[3].parent / "shared" / "corpus"
@@ -30,7 +30,7 @@ SHORTENED = {"042.txt": 1440, "066.txt": 16, "067.txt": 16}
 
 
 def _runs(path: Path) -> tuple[BenchRun, ...]:
-    return read_runs(path.read_bytes(), str(path))[0]
+    return read_file(path.read_bytes(), str(path)).runs
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -84,7 +84,7 @@ def test_facts_of_the_cases_are_recovered() -> None:
     for path in CASES:
         case = json.loads(path.read_text())
         texts = [piece["text"] for piece in case.get("inputs") or [] if piece.get("kind") == "nccl_tests"]
-        runs = read_runs("\n".join(texts).encode(), path.name)[0] if texts else ()
+        runs = read_file("\n".join(texts).encode(), path.name).runs if texts else ()
         for name, value in case["facts"].items() if texts else ():
             said = _fact(name, value, runs)
             same |= {f"{path.stem} {name} = {value}": said} if said is not None else {}
@@ -97,7 +97,7 @@ def test_no_line_of_nccl_tests_itself_is_left_unread() -> None:
     left = [
         f"{path.name}:{line.line}: {line.text}"
         for path in FILES
-        for line in read_runs(path.read_bytes(), path.name)[1]
+        for line in read_file(path.read_bytes(), path.name).unread
         if code.search(line.text)
     ]
     assert not left

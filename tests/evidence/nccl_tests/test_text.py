@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.tables import examples, parts, texts, with_texts
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_tests import read_file, read_runs
+from topodiag.evidence.nccl_tests import read_file
 from topodiag.evidence.nccl_tests.read import NO_MPI, load
 from topodiag.model.bench import BenchRun
 
@@ -35,7 +35,7 @@ def row(size: int, time: float, ranks: int = 8, wrong: str = "0", end: str = "\n
 
 
 def only(text: str, name: str = "out.log") -> BenchRun:
-    runs, _ = read_runs(text.encode(), name)
+    runs = read_file(text.encode(), name).runs
     assert len(runs) == 1
     return runs[0]
 
@@ -53,18 +53,18 @@ def test_what_launchers_put_in_front_of_lines_is_taken_off(label: str) -> None:
 @pytest.mark.parametrize(("bounds", "runs"), [("2 FAILED", 1), ("0 OK", 2)])
 def test_the_exit_code_behind_wrong_values_is_no_run_that_failed(bounds: str, runs: int) -> None:
     text = WHOLE.replace("0 OK", bounds) + "srun: error: mw012: tasks 8-15: Exited with exit code 1\n"
-    assert len(read_runs(text.encode(), "out.log")[0]) == runs
+    assert len(read_file(text.encode(), "out.log").runs) == runs
 
 
 @examples("text", "rows")
 def test_summary_lines_without_a_table_are_a_run_only_where_no_other_has_rows(text: str, rows: list[int]) -> None:
-    runs, _ = read_runs(with_texts(text, __file__).encode(), "page.md")
+    runs = read_file(with_texts(text, __file__).encode(), "page.md").runs
     assert [len(run.rows) for run in runs] == rows
 
 
 def test_several_runs_in_one_file_stay_apart_also_when_one_was_killed() -> None:
     killed = HEAD + USING + DEVICES + TITLE + row(1 << 20, 52.41)
-    runs, _ = read_runs((WHOLE + killed + WHOLE).encode(), "sweep.log")
+    runs = read_file((WHOLE + killed + WHOLE).encode(), "sweep.log").runs
     assert [(len(run.rows), run.complete) for run in runs] == [(2, True), (1, False), (2, True)]
 
 
@@ -75,13 +75,13 @@ def test_the_command_above_a_table_names_its_collective() -> None:
         + "+ mpirun -np 8 ./build/all_reduce_perf -b 8\n"
         + WHOLE
     )
-    runs, _ = read_runs(text.encode(), "x")
+    runs = read_file(text.encode(), "x").runs
     assert [run.collective for run in runs] == ["reduce_scatter", "all_reduce"]
 
 
 def test_runs_of_several_processes_with_labels_are_told_apart() -> None:
     lines = [f"[1,{rank}]<stdout>:{line}\n" for line in WHOLE.splitlines() for rank in range(2)]
-    runs, _ = read_runs("".join(lines).encode(), "x")
+    runs = read_file("".join(lines).encode(), "x").runs
     assert [len(run.rows) for run in runs] == [2, 2]
 
 
@@ -102,7 +102,7 @@ def test_a_build_without_mpi_prints_one_rank_tables_and_measures_nothing() -> No
         + one[5]
         + FOOT * 2
     )
-    runs, _ = read_runs(mixed.encode(), "x")
+    runs = read_file(mixed.encode(), "x").runs
     assert [[r.size for r in run.rows] for run in runs] == [[8, 16, 1 << 20]] * 2
     assert all(run.nranks == 1 and NO_MPI.format(count=2) in run.notes for run in runs)
 
@@ -113,7 +113,7 @@ def test_a_run_has_what_its_text_says(text: str, run: dict[str, Any]) -> None:
 
 
 def test_lines_of_other_programs_are_told_by_shape() -> None:
-    _, unread = read_runs((WHOLE + "fabric 1 is odd\nfabric 2 is odd\nfabric 3 is odd\n").encode(), "x")
+    unread = read_file((WHOLE + "fabric 1 is odd\nfabric 2 is odd\nfabric 3 is odd\n").encode(), "x").unread
     assert [(line.text, line.why) for line in unread] == [
         ("fabric 1 is odd", "no line of the test, with 2 more like it")
     ]
@@ -134,13 +134,13 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=40))
 def test_any_mixture_of_its_lines_is_read_without_a_complaint(pieces: list[str]) -> None:
-    runs, _ = read_runs("".join(pieces).encode(), "x")
+    runs = read_file("".join(pieces).encode(), "x").runs
     assert all(row.size >= 0 for run in runs for row in run.rows)
 
 
 @given(st.integers(0, len(WHOLE)))
 def test_a_text_cut_anywhere_loses_nothing_before_the_cut(at: int) -> None:
-    runs, _ = read_runs(WHOLE[:at].encode(), "x")
+    runs = read_file(WHOLE[:at].encode(), "x").runs
     whole = [line for line in WHOLE[:at].splitlines(keepends=True) if line.endswith("0\n") and "float" in line]
     assert sum(not r.cut and r.in_place.wrong == 0 for run in runs for r in run.rows) >= len(whole)
 
@@ -177,7 +177,7 @@ def document() -> dict[str, Any]:
 
 
 def only_of(answer: dict[str, Any]) -> BenchRun:
-    runs, _ = read_runs(json.dumps(answer).encode(), "out.json")
+    runs = read_file(json.dumps(answer).encode(), "out.json").runs
     assert len(runs) == 1
     return runs[0]
 
@@ -190,7 +190,7 @@ def test_a_run_has_what_its_document_says(
     for old, new in (replaced or {}).items():
         assert old in text
         text = text.replace(old, new)
-    runs, _ = read_runs(text.encode(), "out.json")
+    runs = read_file(text.encode(), "out.json").runs
     assert [parts(made, run) for made in runs] == ([] if run is None else [run])
 
 
@@ -208,7 +208,7 @@ def test_processes_of_several_gpus_list_only_their_first_one() -> None:
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
 def test_a_file_that_a_crash_cut_off_keeps_its_whole_rows(share: float) -> None:
     text = json.dumps(document())
-    runs, _ = read_runs(text[: int(len(text) * share)].encode(), "out.json")
+    runs = read_file(text[: int(len(text) * share)].encode(), "out.json").runs
     assert len(runs) == 1
     assert not runs[0].complete
     assert any("cut off" in note for note in runs[0].notes)
@@ -217,7 +217,7 @@ def test_a_file_that_a_crash_cut_off_keeps_its_whole_rows(share: float) -> None:
 
 def test_a_row_without_its_second_block_was_cut() -> None:
     text = json.dumps(document())
-    runs, _ = read_runs(text[: text.rindex('"in_place"')].encode(), "out.json")
+    runs = read_file(text[: text.rindex('"in_place"')].encode(), "out.json").runs
     assert [row.cut for row in runs[0].rows] == [False, True]
 
 
@@ -244,4 +244,4 @@ def test_what_has_no_whole_object_is_no_document(text: str) -> None:
                                                        "out_of_place", "time", "env", "args"]), x, max_size=5),
                     max_leaves=20))  # fmt: skip
 def test_any_values_in_any_place_are_read_without_a_complaint(value: Any) -> None:
-    read_runs(json.dumps({"results": value, "config": value, "errors": value, "args": value}).encode(), "x")
+    read_file(json.dumps({"results": value, "config": value, "errors": value, "args": value}).encode(), "x")

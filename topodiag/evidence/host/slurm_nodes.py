@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.evidence.signatures.engine import of_line
+from topodiag.evidence.signatures.engine import LineMatch, verdicts
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
 from topodiag.words.own_data import own_data
@@ -38,7 +38,7 @@ def kind_of(reason: str) -> str:
     is never one."""
     if _ON_PURPOSE.search(reason) is not None and not re.match(r"\s*(?:NHC|check_)\b", reason):
         return ""
-    return next((taken.entry.says for taken in of_line(reason)), OUT_OF_SERVICE)
+    return next((answer.entry.says for answer in verdicts(reason) if isinstance(answer, LineMatch)), OUT_OF_SERVICE)
 
 
 MAX_NODES = 20_000

@@ -39,15 +39,9 @@ _WITH_COMMAS = b"size,count,type,"
 """How a table begins that was saved with commas between its columns."""
 
 
-def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[UnreadLine, ...]]:
-    """The runs in a file's bytes, in the order in which they begin, and what was not understood, by shape. Reads the
-    text of every version of nccl-tests and of its forks, and the JSON of `-J`. Never raises for content."""
-    read = read_file(data, name)
-    return read.runs, tuple(read.unread)
-
-
 def read_file(data: bytes, name: str) -> Read:
-    """The same with counts."""
+    """The runs in a file's bytes, in the order in which they begin, and what was not understood, by shape, with counts.
+    Reads the text of every version of nccl-tests and of its forks, and the JSON of `-J`. Never raises for content."""
     data = data.replace(b",", b" ") if data.lstrip().startswith(_WITH_COMMAS) else data
     read = (read_json(data, name) if looks_like_json(data) else None) or TextReader(name).read(data)
     drafts = _without_quoted_summaries(read.drafts)

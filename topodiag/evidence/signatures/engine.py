@@ -345,15 +345,6 @@ def first_in(name: str, sentence: str) -> LineMatch | None:
     return first_of(entries, sentence) if entries else None
 
 
-def of_line(line: str) -> Iterator[LineMatch]:
-    """The entries that take this one line, as `read` would choose them."""
-    taken = False
-    for answer in verdicts(line):
-        if isinstance(answer, LineMatch) and (answer.entry.also or not taken):
-            taken = taken or not answer.entry.also
-            yield answer
-
-
 @lru_cache(4096)
 def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:

@@ -149,7 +149,8 @@ _WORD = "word"
 _CODES = np.dtype(np.int32)
 
 FACTS_VERSION = 4
-"""Written into saved facts; a file of another version is refused. 1 was one Parquet table, 2 were streams of Arrow."""
+"""Written into saved facts; a file of another version is refused. 1 was one Parquet table, 2 were streams of Arrow, 3
+had a digest of operations."""
 
 _TABLES = own_data("evidence/nccl_log/tables/facts")
 _COLUMNS: Mapping[str, Mapping[str, str]] = _TABLES["others"] | {
