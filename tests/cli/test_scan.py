@@ -15,7 +15,7 @@ import pytest
 from click import BadParameter
 
 from tests.tables import examples
-from topodiag.cli.params import Duration
+from topodiag.cli.params import TYPES
 
 PROGRAM = Path(__file__).parent / "fake_program.py"
 
@@ -40,13 +40,13 @@ def test_quiet_says_less_and_verbose_more(topodiag):
 
 @examples("text", "seconds")
 def test_durations_read_as_people_write_them(text, seconds):
-    assert Duration().convert(text, None, None) == seconds
+    assert TYPES["duration"].convert(text, None, None) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "-1", "5h", "s", "1e9", "nan", "61m", "٥s", "9" * 500])
 def test_other_durations_are_usage_errors(text):
     with pytest.raises(BadParameter):
-        Duration().convert(text, None, None)
+        TYPES["duration"].convert(text, None, None)
 
 
 def test_a_spinner_shows_on_a_terminal_and_leaves_stdout_alone():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
     _Base = click.ParamType[Any]
-    _Seconds = click.ParamType[float]
 else:
-    _Base = _Seconds = click.ParamType  # generic only since click 8.5
+    _Base = click.ParamType  # generic only since click 8.5
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 _DURATION = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *(ms|s|m|)", re.ASCII)
@@ -29,21 +28,36 @@ MAX_SECONDS = 3600.0
 """An hour: more is a slip of the keyboard, and no probe runs that long."""
 
 
-class Duration(_Seconds):
-    """Seconds as a float from `5`, `5s`, `500ms` or `1m`."""
+class Spelt(_Base):
+    """A value as people write it, of which `read` makes one; it raises ValueError with what is wrong with the words.
+    What is no text (a default, what --job says) is of this `kind`."""
 
-    name = "duration"
+    def __init__(self, name: str, read: Callable[[str], Any], kind: Callable[[Any], Any]) -> None:
+        self.name, self.read, self.kind = name, read, kind
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        match = _DURATION.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a duration; write 5, 5s, 500ms or 1m.", param, ctx)
-        seconds = float(match[1]) * _UNITS[match[2]]
-        if seconds > MAX_SECONDS:
-            self.fail(f"{value!r} is more than an hour.", param, ctx)
-        return seconds
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return self.kind(value)
+        try:
+            return self.read(value.strip())
+        except ValueError as error:
+            self.fail(f"{value!r}{error}", param, ctx)
+
+
+def _matched(pattern: re.Pattern[str], text: str, wrong: str) -> re.Match[str]:
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise ValueError(wrong)
+    return match
+
+
+def seconds(text: str) -> float:
+    """Seconds from `5`, `5s`, `500ms` or `1m`."""
+    match = _matched(_DURATION, text, " is not a duration; write 5, 5s, 500ms or 1m.")
+    duration = float(match[1]) * _UNITS[match[2]]
+    if duration > MAX_SECONDS:
+        raise ValueError(" is more than an hour.")
+    return duration
 
 
 PLACE = click.Path(readable=False)
@@ -101,94 +115,60 @@ MAX_SIZE = 1 << 50
 MAX_COUNT = 1e16
 
 
-class Size(_Base):
+def size(text: str) -> int:
     """Bytes from `4K`, `256MiB`, `1G` (powers of two, as nccl-tests reads them) or `16MB` (powers of ten)."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = _SIZE.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a size; write 4K, 256MiB or 1G (powers of two), or 16MB.", param, ctx)
-        unit, tail = match[2].lower(), (match[3] or "").lower()
-        decimal = tail == "b" and unit != ""
-        times = 1000 ** "kmgt".index(unit) * 1000 if decimal else _BINARY[unit]
-        number = round(float(match[1]) * times)
-        if not 1 <= number <= MAX_SIZE:
-            self.fail(f"{value!r} is not between 1 byte and 1 PiB.", param, ctx)
-        return number
+    match = _matched(_SIZE, text, " is not a size; write 4K, 256MiB or 1G (powers of two), or 16MB.")
+    unit, tail = match[2].lower(), (match[3] or "").lower()
+    decimal = tail == "b" and unit != ""
+    times = 1000 ** "kmgt".index(unit) * 1000 if decimal else _BINARY[unit]
+    number = round(float(match[1]) * times)
+    if not 1 <= number <= MAX_SIZE:
+        raise ValueError(" is not between 1 byte and 1 PiB.")
+    return number
 
 
-class Sizes(_Base):
+def sizes(text: str) -> tuple[int, ...]:
     """Powers of two from `4K:1G`, both ends among them."""
-
-    name = "range"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        first, colon, last = str(value).partition(":")
-        if not colon:
-            self.fail(f"{value!r} is not a range of sizes; write 4K:1G.", param, ctx)
-        low, high = Size().convert(first, param, ctx), Size().convert(last, param, ctx)
-        if low > high:
-            self.fail(f"{value!r}: the first size is the greater one.", param, ctx)
-        return tuple(low << power for power in range(51) if low << power <= high)
+    first, colon, last = text.partition(":")
+    if not colon:
+        raise ValueError(" is not a range of sizes; write 4K:1G.")
+    low, high = (SIZE.convert(end, None, None) for end in (first, last))
+    if low > high:
+        raise ValueError(": the first size is the greater one.")
+    return tuple(low << power for power in range(51) if low << power <= high)
 
 
-class Number(_Base):
+def count(text: str) -> float:
     """A count from `70e9`, `70B`, `7.5M` or `4096`."""
-
-    name = "count"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        match = _COUNT.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a count; write 70e9 or 70B.", param, ctx)
-        number = float(match[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}[match[2].lower()]
-        if not 1 <= number <= MAX_COUNT:
-            self.fail(f"{value!r} is not between 1 and {MAX_COUNT:g}.", param, ctx)
-        return number
+    match = _matched(_COUNT, text, " is not a count; write 70e9 or 70B.")
+    number = float(match[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}[match[2].lower()]
+    if not 1 <= number <= MAX_COUNT:
+        raise ValueError(f" is not between 1 and {MAX_COUNT:g}.")
+    return number
 
 
-class Micros(_Base):
+def micros(text: str) -> float:
     """Microseconds from `150ms`, `42us` or `1.2s`."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        match = _TIME.fullmatch(str(value).strip())
-        if match is None or float(match[1]) <= 0:
-            self.fail(f"{value!r} is not a time; write 150ms, 42us or 1.2s.", param, ctx)
-        return float(match[1]) * {"us": 1.0, "ms": 1e3, "s": 1e6}[match[2]]
+    wrong = " is not a time; write 150ms, 42us or 1.2s."
+    match = _matched(_TIME, text, wrong)
+    if float(match[1]) <= 0:
+        raise ValueError(wrong)
+    return float(match[1]) * {"us": 1.0, "ms": 1e3, "s": 1e6}[match[2]]
 
 
-class LinkParam(_Base):
-    """A link from `NVLink=1.0,300` or `1.0,300`: latency in us, bandwidth in GB/s."""
+def link_type(called: str = "") -> Spelt:
+    """Of a link from `NVLink=1.0,300` or `1.0,300`: latency in us, bandwidth in GB/s."""
 
-    name = "link"
-
-    def __init__(self, called: str = "") -> None:
-        self.called = called
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Link:
+    def link(text: str) -> Link:
         from topodiag.app.model import Link as Made  # noqa: PLC0415 - not for the help
 
-        if isinstance(value, Made):
-            return value
-        match = _LINK.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a link; write NAME=US,GBS like NVLink=1.0,300.", param, ctx)
+        match = _matched(_LINK, text, " is not a link; write NAME=US,GBS like NVLink=1.0,300.")
         alpha, gbs = float(match[2]), float(match[3])
         if not 1e-6 <= gbs <= 1e9 or alpha > 1e9:
-            self.fail(f"{value!r}: a bandwidth is from 1e-6 to 1e9 GB/s and a latency below 1e9 us.", param, ctx)
-        return Made(alpha, gbs, (match[1] or self.called).strip())
+            raise ValueError(": a bandwidth is from 1e-6 to 1e9 GB/s and a latency below 1e9 us.")
+        return Made(alpha, gbs, (match[1] or called).strip())
+
+    return Spelt("link", link, lambda given: given)
 
 
 class Ratio(click.FloatRange):
@@ -204,26 +184,26 @@ class Ratio(click.FloatRange):
         return ""
 
 
-class Pair(_Base):
-    """`8x400` as (8, 400.0), both above 0."""
+def pair_type(what: str, example: str, *, whole: bool) -> Spelt:
+    """Of `8x400` as (8, 400.0), both above 0."""
 
-    def __init__(self, what: str, example: str, *, whole: bool) -> None:
-        self.what, self.example, self.whole, self.name = what, example, whole, what
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, float]:
-        if isinstance(value, tuple):
-            return value
-        match = _PAIR.fullmatch(str(value).strip())
-        if match is None or int(match[1]) < 1 or float(match[2]) <= 0 or (self.whole and "." in match[2]):
-            self.fail(f"{value!r} is not {self.what}; write it like {self.example}.", param, ctx)
+    def pair(text: str) -> tuple[int, float]:
+        wrong = f" is not {what}; write it like {example}."
+        match = _matched(_PAIR, text, wrong)
+        if int(match[1]) < 1 or float(match[2]) <= 0 or (whole and "." in match[2]):
+            raise ValueError(wrong)
         return int(match[1]), float(match[2])
 
+    return Spelt(what, pair, tuple)
 
+
+SIZE = Spelt("size", size, int)
 TYPES: Mapping[str, Any] = {
     "place": PLACE, "file": FILE, "evidence": EVIDENCE, "folder": click.Path(file_okay=False),
-    "duration": Duration(), "size": Size(), "sizes": Sizes(), "number": Number(), "micros": Micros(),
-    "nics": Pair("NICs", "8x400", whole=False),
-    "placement": Pair("a placement", "1x8 (nodes x ranks per node)", whole=True), "count": Count, "ratio": Ratio,
-    "link": LinkParam,
+    "duration": Spelt("duration", seconds, float), "size": SIZE, "sizes": Spelt("range", sizes, tuple),
+    "number": Spelt("count", count, float), "micros": Spelt("time", micros, float),
+    "nics": pair_type("NICs", "8x400", whole=False),
+    "placement": pair_type("a placement", "1x8 (nodes x ranks per node)", whole=True), "count": Count, "ratio": Ratio,
+    "link": link_type,
 }  # fmt: skip
 """By its word in options.toml; what takes bounds or a name is a class."""
