@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.history import Capture, Growth
@@ -18,11 +19,8 @@ Key = tuple[str, str, str]
 
 def error_counters(facts: Sequence[NodeFact]) -> dict[Key, NodeFact]:
     """The counters that a fault makes grow, by family, part and key."""
-    return {
-        (fact.family, fact.part, fact.key): fact
-        for fact in facts
-        if fact.kind is FactKind.COUNTER and fact.unit in COUNTED
-    }
+    counters = (fact for fact in facts if fact.kind is FactKind.COUNTER and fact.unit in COUNTED)
+    return {(fact.family, fact.part, fact.key): fact for fact in counters}
 
 
 def same_boot(before: Capture, now: Capture) -> bool:
@@ -34,16 +32,12 @@ def growth(captures: Sequence[Capture]) -> tuple[Growth, ...]:
     """The growth over captures in the order of time, summed over the pairs of neighbours of one boot. A counter that
     went back was reset, or its part replaced: it starts anew. Counters that stood still are there with 0."""
     grown: dict[Key, Growth] = {}
-    last: Mapping[Key, NodeFact] = {}
-    for number, capture in enumerate(captures):
-        counters = error_counters(capture.facts)
-        before = captures[number - 1] if number else None
-        if before is not None and same_boot(before, capture):
-            hours = ((capture.time_s or 0.0) - (before.time_s or 0.0)) / 3600
-            for key, fact in counters.items():
-                if key in last and hours > 0:
-                    _add(grown, key, fact, int(fact.value) - int(last[key].value), hours)
-        last = counters
+    for before, now in pairwise(captures):
+        hours = ((now.time_s or 0.0) - (before.time_s or 0.0)) / 3600
+        last = error_counters(before.facts) if same_boot(before, now) and hours > 0 else {}
+        for key, fact in error_counters(now.facts).items() if last else ():
+            if key in last:
+                _add(grown, key, fact, int(fact.value) - int(last[key].value), hours)
     return tuple(grown.values())
 
 

@@ -95,10 +95,8 @@ class SlowGpuInTest(NodeCheck, id="GPU006"):
             return self.clean(judged)
         why = "few GPUs were measured"
         if paces:
-            why = (
-                f"pairs of GPUs copied at {spell_gbs(min(paces))} to {in_gbs(max(paces))}, and whether their places on"
-            )
-            why += " the board explain it is not in the evidence"
+            why = f"pairs of GPUs copied at {spell_gbs(min(paces))} to {in_gbs(max(paces))}, and whether their places"
+            why += " on the board explain it is not in the evidence"
         measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
         return self.unknown(judged, why, measured)
 

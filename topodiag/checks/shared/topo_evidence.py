@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from topodiag.checks.shared.topo_file import alone
-from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.finding import Cost
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal, first_host
@@ -44,16 +43,9 @@ def machine_of(node: Node) -> Node | None:
     return None if alone(node) else replace(node, nccl_file=None)
 
 
-@dataclass(frozen=True, slots=True)
-class FileDevices:
-    """GPUs of a file by bus id with their compute capability ("" where it gives none), and the names of its NICs."""
-
-    gpus: dict[str, str]
-    nics: tuple[str, ...]
-
-
-def devices_of(tree: Element) -> FileDevices:
-    """The devices of the first host of a file; a display function without `<gpu>` is a place that NCCL fills in."""
+def devices_of(tree: Element) -> tuple[dict[str, str], tuple[str, ...]]:
+    """GPUs of the first host of a file by bus id with their compute capability ("" where it gives none), and the names
+    of its NICs; a display function without `<gpu>` is a place that NCCL fills in."""
     gpus: dict[str, str] = {}
     nics: dict[str, None] = {}
     for cpu in first_host(tree):
@@ -67,7 +59,7 @@ def devices_of(tree: Element) -> FileDevices:
             elif element.tag == "net" and element.get("name"):
                 for part in (element.get("name") or "").split("+"):
                     nics.setdefault(part)
-    return FileDevices(gpus, tuple(nics))
+    return gpus, tuple(nics)
 
 
 def refusal_of(file: NcclFile, tree: Element, minor: int) -> Refusal | None:

@@ -68,17 +68,16 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
 
     def _devices(self, node: Node, file: NcclFile, other: Node) -> Finding | None:
         """How the devices of a file differ from those of a machine."""
-        mine = topo_evidence.devices_of(file.tree)
+        gpus_of_file, nics = topo_evidence.devices_of(file.tree)
         theirs = {gpu.bus_id.lower(): gpu for gpu in other.gpus if gpu.bus_id}
-        comparable = bool(mine.gpus and theirs)
-        gpus = list(_gpu_differences(mine.gpus, theirs, other.host)) if comparable else []
-        words = [*gpus, *_nic_differences(mine.nics, other)]
+        comparable = bool(gpus_of_file and theirs)
+        gpus = list(_gpu_differences(gpus_of_file, theirs, other.host)) if comparable else []
+        words = [*gpus, *_nic_differences(nics, other)]
         if not words:
             return None
-        if comparable and theirs.keys().isdisjoint(mine.gpus):
+        headline = words[0] + (f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 else "")
+        if comparable and theirs.keys().isdisjoint(gpus_of_file):
             headline = f"none of its GPUs is on {other.host}"
-        else:
-            headline = words[0] + (f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 else "")
         return self.finding(
             self.where(node),
             "devices of another machine",
@@ -100,10 +99,7 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
         ours, plain = topo_evidence.ask(loaded(file.tree, tree), minor, nodes), topo_evidence.ask(tree, minor, nodes)
         if ours is None or plain is None or not (ours.accepted and plain.accepted) or ours.ranks != plain.ranks:
             return None
-        with_file, without = (
-            topo_evidence.ring_gbs(ours.graph(0), across=True),
-            topo_evidence.ring_gbs(plain.graph(0), across=True),
-        )
+        with_file, without = (topo_evidence.ring_gbs(found.graph(0), across=True) for found in (ours, plain))
         if with_file >= without * (1 - SLOWER):
             return None
         lost = without - with_file

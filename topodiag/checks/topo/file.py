@@ -127,7 +127,7 @@ def _completed(node: Node, file: NcclFile) -> Element:
     machine = topo_evidence.machine_of(node)
     there = {gpu.bus_id.lower() for gpu in machine.gpus if gpu.bus_id} if machine is not None else set()
     # A file of another machine is judged as it stands: what becomes of it here is TOP002's.
-    if machine is None or not there or not set(topo_evidence.devices_of(file.tree).gpus) <= there:
+    if machine is None or not there or not set(topo_evidence.devices_of(file.tree)[0]) <= there:
         return file.tree
     try:
         return loaded(file.tree, tree_of(machine).tree)

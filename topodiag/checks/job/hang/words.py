@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.text import failed, place_of
@@ -18,9 +18,8 @@ _GIVES_NAME = "Comm name set to "
 
 def by_openings(check: JobCheck, job: Job) -> Iterator[Finding]:
     entered = _entered(job)
-    named = [
-        message.text.partition(_GIVES_NAME)[2].strip() for message in entered.values() if _GIVES_NAME in message.text
-    ]
+    texts = (message.text.partition(_GIVES_NAME) for message in entered.values())
+    named = [name.strip() for _, gives, name in texts if gives]
     parent = _parent(job, entered)
     if parent is None or not named:
         return
@@ -54,11 +53,7 @@ def _entered(job: Job) -> dict[int, Message]:
 def _parent(job: Job, entered: dict[int, Message]) -> Communicator | None:
     """The smallest communicator that holds all who entered, where most of its ranks entered and all left lines."""
     known = job.by_rank
-    holders = [
-        communicator
-        for communicator in job.communicators
-        if entered and entered.keys() <= _ranks_in(communicator) and not communicator.destroyed
-    ]
+    holders = [c for c in job.communicators if entered and entered.keys() <= _ranks_in(c) and not c.destroyed]
     parent = min(holders, key=lambda communicator: (communicator.nranks, communicator.index), default=None)
     if parent is None or parent.nranks == len(entered) or 2 * len(entered) <= parent.nranks:
         return None
@@ -92,22 +87,14 @@ INNER = 12
 
 def by_stacks(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
     """What the stacks of several processes say together."""
-    inside: dict[str, list[Stack]] = defaultdict(list)
-    away: list[Stack] = []
-    elsewhere: list[Stack] = []
-    for stack in job.stacks:
-        operation = collective_of(stack)
-        if operation:
-            inside[operation].append(stack)
-        elif any(_AWAY.search(frame.file) for frame in stack.frames[:INNER]):
-            away.append(stack)
-        elif not any(frame.function in _GPU for frame in stack.frames[:INNER]):
-            elsewhere.append(stack)
-    waiting = [stack for group in inside.values() for stack in group]
-    if waiting and away:
-        yield _elsewhere(check, away, waiting, hung, Confidence.MEDIUM)
-    elif waiting and elsewhere:  # computing, when the dump was taken: with a hang that is no moment but a state
-        yield _elsewhere(check, elsewhere, waiting, hung, Confidence.LOW)
+    by_operation = grouped((collective_of(stack), stack) for stack in job.stacks)
+    others = [(stack, stack.frames[:INNER]) for stack in by_operation.pop("", [])]
+    waiting = list(chain(*by_operation.values()))
+    away = [stack for stack, frames in others if any(_AWAY.search(frame.file) for frame in frames)]
+    # Computing, when the dump was taken: with a hang that is no moment but a state.
+    elsewhere = [stack for stack, frames in others if not any(frame.function in _GPU for frame in frames)]
+    if waiting and (away or elsewhere):
+        yield _elsewhere(check, away or elsewhere, waiting, hung, Confidence.MEDIUM if away else Confidence.LOW)
 
 
 def collective_of(stack: Stack) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.interface import JobCheck, hosts_with, quoted, rank_word
 from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.job.logs import named_by
+from topodiag.checks.shared.job.logs import Line, named_by
 from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.lazy import dataclass, regex
@@ -15,7 +15,7 @@ from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
-from topodiag.words.units import percent, spell_us
+from topodiag.words.units import grouped, percent, spell_us
 
 # Which NICs take long for a job's transfers, by the summaries that NCCL prints with NCCL_IB_WQE_LATENCY_REPORT.
 
@@ -29,17 +29,17 @@ LEAST_POSTS = 1000
 NO_LINES = "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class NicPosts:
-    """The posts of one NIC: how many, those above the threshold, the worst p99 of a queue pair, and the lines."""
+    """The posts of one NIC: how many, those above the threshold, the worst p99 of a queue pair, and its line."""
 
     host: str
     nic: str
-    posts: int = 0
-    slow: int = 0
-    threshold_ns: int = 0
-    p99_ns: int = 0
-    origin: Origin | None = None
+    posts: int
+    slow: int
+    threshold_ns: int
+    p99_ns: int
+    origin: Origin | None
 
     @property
     def share(self) -> float:
@@ -48,23 +48,22 @@ class NicPosts:
 
 def slow_nics(job: Job) -> tuple[NicPosts, ...]:
     """NICs whose posts take far longer than those of the others, the slowest first; none where most are slow."""
-    seen: dict[tuple[str, str], NicPosts] = {}
-    for line in named_by(job, "nic", "wqe latency"):
-        if line.process < 0:
-            continue
-        host, named, p99_ns = line.host, line.details, int(line.details["p99_ns"])
-        nic = seen.setdefault((host, named["nic"]), NicPosts(host, named["nic"]))
-        nic.posts += int(named["posts"])
-        nic.slow += int(named["slow"])
-        nic.threshold_ns = int(named["threshold_ns"])
-        if nic.origin is None or p99_ns > nic.p99_ns:
-            nic.p99_ns, nic.origin = p99_ns, line.origin
-    slow = [nic for nic in seen.values() if nic.posts >= LEAST_POSTS and nic.share >= SLOW_SHARE]
-    rest = [nic for nic in seen.values() if nic not in slow]
+    lines = [line for line in named_by(job, "nic", "wqe latency") if line.process >= 0]
+    by_nic = grouped(((line.host, line.details["nic"]), line) for line in lines)
+    seen = [_posts_of(*place, own) for place, own in by_nic.items()]
+    slow = [nic for nic in seen if nic.posts >= LEAST_POSTS and nic.share >= SLOW_SHARE]
+    rest = [nic for nic in seen if nic not in slow]
     others = sum(nic.slow for nic in rest) / max(1, sum(nic.posts for nic in rest))
     if len(slow) > len(rest):
         return ()
     return tuple(sorted((nic for nic in slow if nic.share >= OTHERS * others), key=lambda nic: -nic.share))
+
+
+def _posts_of(host: str, nic: str, lines: Sequence[Line]) -> NicPosts:
+    posts, slow = (sum(int(line.details[name]) for line in lines) for name in ("posts", "slow"))
+    worst = max(lines, key=lambda line: int(line.details["p99_ns"]))
+    threshold_ns, p99_ns = int(lines[-1].details["threshold_ns"]), int(worst.details["p99_ns"])
+    return NicPosts(host, nic, posts, slow, threshold_ns, p99_ns, worst.origin)
 
 
 _ENV = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")

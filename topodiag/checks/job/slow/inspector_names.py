@@ -46,20 +46,14 @@ class Names:
     def _by_process(self) -> dict[Process, int]:
         counted = Counter((rank.host, rank.pid) for rank in self._job.ranks)
         known = {(r.host, r.pid): r.rank for r in self._job.ranks if counted[r.host, r.pid] == 1}
-        inspection = self._job.inspection
-        if (
-            known
-            or inspection is None
-            or any(communicator.made_of is not MadeOf.CALLS for communicator in inspection.communicators)
-        ):
+        comms = self._job.inspection.communicators if self._job.inspection is not None else ()
+        if known or not comms or any(comm.made_of is not MadeOf.CALLS for comm in comms):
             return known  # metrics name no ranks
-        sizes = sorted((communicator.nranks for communicator in inspection.communicators), reverse=True)
-        if sizes[1:2] == sizes[:1]:
-            return {}
-        world = max(inspection.communicators, key=lambda communicator: communicator.nranks)
-        processes = {(member.host, member.pid) for comm in inspection.communicators for member in comm.members.values()}
+        sizes = sorted((comm.nranks for comm in comms), reverse=True)
+        world = max(comms, key=lambda comm: comm.nranks)
+        processes = {(member.host, member.pid) for comm in comms for member in comm.members.values()}
         of_world = Counter((member.host, member.pid) for member in world.members.values())
-        if not processes <= of_world.keys():
+        if sizes[1:2] == sizes[:1] or not processes <= of_world.keys():
             return {}
         return {(m.host, m.pid): m.rank for m in world.members.values() if of_world[m.host, m.pid] == 1}
 

@@ -98,14 +98,8 @@ def _late(comm: InspectorCommunicator, names: Names) -> LateKernels | None:
         return None
     times = sum(comm.last[rank].times for rank in ranks)
     waited = _sum(comm.last, ranks)
-    return LateKernels(
-        tuple(names.place(comm, comm.members[rank]) for rank in ranks),
-        comm,
-        names.label(comm),
-        times,
-        waited / times,
-        waited / comm.time_us,
-    )
+    who = tuple(names.place(comm, comm.members[rank]) for rank in ranks)
+    return LateKernels(who, comm, names.label(comm), times, waited / times, waited / comm.time_us)
 
 
 def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: float) -> tuple[int, ...]:

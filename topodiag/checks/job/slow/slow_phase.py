@@ -170,11 +170,9 @@ def _grouped(beside: Sequence[SlowCommunicator]) -> Iterator[tuple[list[SlowComm
     """Slow communicators with what they share and no fast one of theirs holds, as few groups as explain all of them:
     those between nodes, then those within one."""
     for between in (True, False):
-        kind = [communicator for communicator in beside if (communicator.comm.nnodes > 1) is between]
-        cleared = {
-            process for communicator in kind if not communicator.slow for process in processes_of(communicator.comm)
-        }
-        yield from _explaining([communicator for communicator in kind if communicator.slow], cleared)
+        kind = [one for one in beside if (one.comm.nnodes > 1) is between]
+        cleared = set().union(*(processes_of(one.comm) for one in kind if not one.slow))
+        yield from _explaining([one for one in kind if one.slow], cleared)
 
 
 def _explaining(
@@ -183,9 +181,7 @@ def _explaining(
     """The processes that most slow communicators share, then of those left, and so on."""
     left = list(slow)
     while left:
-        holders = grouped(
-            (process, communicator) for communicator in left for process in processes_of(communicator.comm) - cleared
-        )
+        holders = grouped((process, one) for one in left for process in processes_of(one.comm) - cleared)
         if not holders:
             for communicator in left:  # each of its members is in a fast one as well: together they are slow
                 yield [communicator], processes_of(communicator.comm)
