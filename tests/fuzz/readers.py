@@ -44,7 +44,7 @@ from topodiag.evidence.layout.affinity import read_affinity, read_pairs_file
 from topodiag.evidence.layout.job_file import read_job
 from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.layout.rank_files import READERS as LAYOUTS
-from topodiag.evidence.layout.rank_files import read_groups, read_index_map, read_place_map
+from topodiag.evidence.layout.rank_files import read_groups, read_place_map
 from topodiag.evidence.live.diagnostics import read_diagnostics, read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps
 from topodiag.evidence.live.watch_log import read_watch
@@ -316,7 +316,6 @@ OTHERS: dict[str, Callable[[bytes], object]] = {
     "affinity": lambda data: read_affinity(data, "fuzz"),
     "device pairs": lambda data: read_pairs_file(data, "fuzz"),
     "free GPUs": _of_blob(read_free),
-    "index map": _of_blob(read_index_map),
     "any": _captured,
     "diagnosed": _diagnosed,
     "joined": _joined,

@@ -32,7 +32,6 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "file sentences": ("field/003-xid79-kernel-log.json#0", "field/178-elastic-summary-sigkill.json#0",
                        "field/137-horovod-stalled-rank0-evaluates.json#0", "own:network-words", "own:wrapped"),
     "file wrapped": ("own:wrapped",),
-    "file index map": ("own:index-map.json",),
     "kind archive": ("made:tar", "made:tar.gz", "made:zip"),
     "kind bundle": ("made:tar", "made:tar.gz"),
     "kind cluster": (*_CONF, "own:topology.yaml", "own:iblinkinfo", "own:cluster.csv"),

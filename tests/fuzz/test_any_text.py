@@ -160,7 +160,7 @@ def test_what_comes_of_any_text_is_of_its_kind(name: str, data: st.DataObject) -
 
 
 NAMES = [name for name in readers() if name.startswith(("source ", "layout ", "cluster "))] + [
-    "file affinity", "file device pairs", "file free GPUs", "file index map", "file sentences", "kind flight-recorder",
+    "file affinity", "file device pairs", "file free GPUs", "file sentences", "kind flight-recorder",
     "kind nccl-diagnostics", "kind nccl-inspector", "kind nccl-profiler-trace", "kind nccl-ras", "kind nccl-tests",
     "kind rank-groups", "kind rank-map", "kind stack-dump", "kind sweep-plan", "kind watch",
 ]  # fmt: skip

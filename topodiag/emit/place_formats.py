@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -12,8 +13,19 @@ from topodiag.emit.new_group import members, new_group
 from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout import rank_files as readers
-from topodiag.model.cluster import PlaceMap, RankHosts
+from topodiag.model.cluster import PlaceMap, RankHosts, ranks_on
 from topodiag.words.node_sets import expand
+
+
+def _of_pods(blob: Blob) -> RankHosts:
+    """The ranks of an index map."""
+    rows: list[tuple[int, str, int]] = []
+    for pod in json.loads(blob.data)["pods"]:
+        gpus = pod["gpus"] or [-1] * len(pod["ranks"])
+        rows += ((rank, pod["node"], gpu) for rank, gpu in zip(pod["ranks"], gpus, strict=True))
+    rows.sort()
+    return ranks_on(blob.name, [host for _, host, _ in rows], [gpu for *_, gpu in rows])
+
 
 FORMATS: dict[str, tuple[Callable[[PlaceMap], writers.Written], Callable[[Blob], RankHosts] | None]] = {
     "slurm-hostfile": (writers.slurm_hostfile, readers.read_slurm_hostfile),
@@ -22,7 +34,7 @@ FORMATS: dict[str, tuple[Callable[[PlaceMap], writers.Written], Callable[[Blob],
     "hostfile": (writers.hostfile, readers.read_hostfile),
     "mpich": (writers.mpich_hostfile, readers.read_hostfile),
     "torchrun": (writers.torchrun, readers.read_torchrun),
-    "kubernetes": (writers.index_map, readers.read_index_map),
+    "kubernetes": (writers.index_map, _of_pods),
     "new-group": (new_group, None),
     "json": (lambda place: writers.Written(to_json(place)), readers.read_map),
 }

@@ -4,8 +4,6 @@ A rank's GPU is -1 where the file does not say it: then it is the node's next fr
 ranks. Formats: Open MPI 5 documentation ("Scheduling processes across hosts", PRRTE's rankfile), MPICH's Hydra guide
 (`host:slots`), Slurm's sbatch page (SLURM_HOSTFILE: one host per task, for the arbitrary distribution).
 
-Maps read back: the canonical JSON with its groups, and the index map for Kubernetes.
-
 `{"map": [{"rank", "host", "local_rank", "gpu", "groups": {dimension: number}}], "levels": {kind: count}}` is what
 `topodiag place` writes as JSON; everything but rank and host may be missing.
 
@@ -34,7 +32,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from topodiag.evidence.interface import Blob, to_int
-from topodiag.evidence.json_values import integer, load, objects
+from topodiag.evidence.json_values import integer, load
 from topodiag.evidence.json_values import text as plain
 from topodiag.evidence.page import at_line, bare_lines
 from topodiag.evidence.yaml_values import load_yaml, word
@@ -198,28 +196,6 @@ def read_place_map(blob: Blob) -> PlaceMap:
     known = tuple((kind, count) for kind, count in counts if count is not None)
     rails = rail if (rail >= 0).any() else np.zeros(0, np.int64)
     return PlaceMap(ranks.hosts, ranks.host, ranks.gpu, groups, known, rails)
-
-
-def read_index_map(blob: Blob) -> RankHosts:
-    """Pods by their completion index: `{"pods": [{"index", "node", "ranks", "gpus"}]}`. Raises InputError."""
-    document, why = load(blob)
-    pods = document.get("pods") if isinstance(document, dict) else None
-    if why or not isinstance(pods, list):
-        raise InputError(blob.name, why or "has no pods", hint='{"pods": [{"index": 0, "node": "a", "ranks": [0]}]}')
-    by_rank: dict[int, tuple[str, int]] = {}
-    for place, pod in objects(pods, MAX_RANKS):
-        node, ranks = plain(pod.get("node")), pod.get("ranks")
-        gpus = pod.get("gpus")
-        if node is None or not isinstance(ranks, list):
-            raise InputError(blob.name, f"pod {place} lacks a node or its ranks")
-        numbers = gpus if isinstance(gpus, list) and len(gpus) == len(ranks) else [-1] * len(ranks)
-        for rank, gpu in zip(ranks, numbers, strict=True):
-            number = integer(rank, 0, MAX_RANKS)
-            if number is None or number in by_rank:
-                raise InputError(blob.name, f"pod {place} has a rank that is none, or is another pod's")
-            slot = integer(gpu, -1, MAX_RANKS)
-            by_rank[number] = node, -1 if slot is None else slot
-    return _placed(blob, by_rank)
 
 
 READERS: Mapping[str, Callable[[Blob], RankHosts]] = {
