@@ -28,10 +28,15 @@ def test_a_low_run_is_a_finding_with_its_cause_and_cost() -> None:
     assert outcome.status is Status.FINDING
     (finding,) = outcome.findings
     assert finding.severity is Severity.WARNING
-    assert "likely cause: 1 of 8 NICs not used" in finding.message
+    assert "possible cause: 1 of 8 NICs not used" in finding.message
     assert finding.where.nodes == ("n0", "n1")
     assert abs(finding.cost.gbs_lost - (388 - 390 * 0.87)) < 0.1
     assert "topodiag explain NET003" in finding.fix[0]
+
+
+def test_a_cause_is_likely_where_the_evidence_shows_it() -> None:
+    outcome = judge("BEN001", benchmark(LOW, "low", hypotheses=(replace(NIC, shown=True),)))
+    assert "likely cause: 1 of 8 NICs not used" in outcome.findings[0].message
 
 
 @examples("given", "wanted")
@@ -69,6 +74,11 @@ DIP = GROWING | {64 * MIB: 120.0}
 @examples("given", "wanted")
 def test_sizes_that_fall_behind_smaller_ones(given: Given, wanted: Wanted) -> None:
     assert shown(judge("BEN003", of_row(given)), wanted) == wanted
+
+
+def test_a_size_with_a_fraction_is_an_option_of_nccl_tests() -> None:
+    finding = only(judge("BEN003", benchmark(sweep(GROWING | {12562575360: 30.0}))))
+    assert finding.confirm == (("LOW", "8G"), ("HIGH", "11.7G"))
 
 
 def test_a_size_that_is_slow_in_one_block_only_is_noise() -> None:

@@ -37,6 +37,7 @@ class Plan:
     sources: tuple[Piece, ...] = ()
     saved: tuple[Piece, ...] = ()
     flight: tuple[Piece, ...] = ()
+    stdin: bool = False
     notes: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     """What cannot be read as it lies there, whatever it is, with the reason."""
@@ -60,14 +61,15 @@ def plan_of(intake: Intake) -> Plan:
     archives must be spooled. Raises InputError where nothing is left to read."""
     planned, left = _sorted(intake)
     left += [_refused(left_out) if left_out.refused else left_out for left_out in intake.aside]
-    if not any(planned.values()) and STDIN not in intake.paths:
+    stdin = STDIN in intake.paths
+    if not any(planned.values()) and not stdin:
         refused = _errors(left)
         raise refused[0] if refused else _no_log(intake, folded(left))
     broken = tuple(f"{left_out.path}: {left_out.why}" for left_out in left if left_out.unreadable)
     left = [left_out for left_out in left if not left_out.unreadable]
     others = [left_out for left_out in left if not left_out.refused]
     notes = (*map(str, _errors(left)), *intake.notes, *folded(others))
-    return Plan(**{name: tuple(own) for name, own in planned.items()}, notes=notes, broken=broken)
+    return Plan(**{name: tuple(own) for name, own in planned.items()}, stdin=stdin, notes=notes, broken=broken)
 
 
 def _errors(left: Iterable[SkippedFile]) -> list[InputError]:
