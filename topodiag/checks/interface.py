@@ -235,6 +235,11 @@ class PlacementCheck(Check["Audit"]):
 class BenchCheck(Check["Benchmark"]):
     """A check that judges one measured run of a collective; `peers` are the other runs in evidence."""
 
+    def judge(self, judged: Benchmark, peers: Sequence[Benchmark] = ()) -> Outcome:
+        if judged.run.is_foreign:
+            return self.not_applicable(judged, "it measured MPI")
+        return super().judge(judged, peers)
+
 
 class FleetCheck(Check["Cohort"]):
     """A check that judges nodes of one kind beside each other."""

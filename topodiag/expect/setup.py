@@ -263,14 +263,15 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str,
     """From the GPU names and the ranks per host alone."""
     gpu = _only_gpu(run)
     least = _most_per_host(run)
-    distinct = _fitting(run, gpu, least, nics, env)
+    specs = [s for s in catalog.systems() if s.gpus >= least and gpu.name in (s.gpu, *s.other_gpus)]
+    distinct = _fitting(run, gpu, specs, nics, env)
     if distinct:
         first, *rest = distinct
         if least == 1 < first.nics == first.gpus and nics is None:
             # Whether one GPU alone goes over the NICs of its siblings too, the output does not show.
             rest.append(replace(first, nics=1, instance=f"{first.instance} with one NIC in use"))
         note = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
-        name, fits = f"{first.instance} (by GPU names)", any(spec.gpus == least for spec in _built_with(gpu))
+        name, fits = f"{first.instance} (by GPU names)", any(spec.gpus == least for spec in specs)
         return _Machine(name, tree_of_layout(first), gpu, Confidence.LOW, (note,), tuple(rest), fits)
     nvlink = "nvswitch" if gpu.nvswitch else "none"
     layout = Layout(gpu, least, nvlink, gpu.nvlinks if nvlink != "none" else 0, *(nics or (0, 0.0)))
@@ -292,18 +293,13 @@ def _only_gpu(run: BenchRun) -> GpuSpec:
     return specs.pop()
 
 
-def _built_with(gpu: GpuSpec) -> list[SystemSpec]:
-    return [spec for spec in catalog.systems() if gpu.name in (spec.gpu, *spec.other_gpus)]
-
-
 def _fitting(
-    run: BenchRun, gpu: GpuSpec, least: int, nics: tuple[int, float] | None, env: Mapping[str, str]
+    run: BenchRun, gpu: GpuSpec, specs: list[SystemSpec], nics: tuple[int, float] | None, env: Mapping[str, str]
 ) -> list[Layout]:
-    """Machines of the catalogue that have the GPU and at least so many, the likeliest first, each kind once."""
-    fitting = [spec for spec in _built_with(gpu) if spec.gpus >= least]
-    across = len(run.hosts) > 1
-    fitting.sort(
-        key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
+    """Layouts of machines of the catalogue that the run may have been on, the likeliest first, each kind once."""
+    least, across = _most_per_host(run), len(run.hosts) > 1
+    fitting = sorted(
+        specs, key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
     )
     layouts = [_data_direct(fitted, env) for spec in fitting if (fitted := layout_of(spec, gpu, nics)) is not None]
     layouts = [layout for layout in layouts if layout.gpus == layouts[0].gpus or layout.gpus >= 8 > least]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
-from topodiag.words.units import in_gbs, percent, spell_gbs
+from topodiag.words.units import in_gbs, percent, plural, spell_gbs
 
 NORMAL, LOW, IMPOSSIBLE, UNKNOWN = "normal", "low", "impossible", "unknown"
 
@@ -55,6 +55,10 @@ def peak_over(run: BenchRun, expectation: Expectation) -> tuple[float, int] | No
 def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "") -> Verdict:
     """The verdict on the greatest size; `impossible` for a bandwidth at any size that the wires cannot carry."""
     top = run.top
+    if run.is_foreign:
+        return Verdict(
+            UNKNOWN, f"not judged: {plural(len(run.rows), 'size')} of an MPI benchmark, without an expectation"
+        )
     if top is None:
         return Verdict(UNKNOWN, "no row has a bandwidth")
     size, gbs = top

@@ -21,6 +21,9 @@ from topodiag.words.dialect import Maker
 SLOW_PLACEMENT = 0.3
 """Share of the bandwidth that a placement must lack beside another one for the topology to be its bottleneck."""
 
+OSU = "OSU"
+"""The `program` of runs of the OSU micro-benchmarks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -52,7 +55,8 @@ class BenchRow:
     @property
     def best(self) -> Timing:
         """Out of place where it was measured, else in place."""
-        return self.out_of_place if self.out_of_place.time_us is not None else self.in_place
+        first = self.out_of_place
+        return self.in_place if first.time_us is first.busbw_gbs is None else first
 
     @property
     def busbw_gbs(self) -> float | None:
@@ -113,6 +117,11 @@ class BenchRun:
     source: str = ""
     origin: Origin | None = None
     program: str = "nccl-tests"
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it measured MPI: nothing here models what MPI should reach, so that no check judges it."""
+        return self.program == OSU
 
     @property
     def least_bytes(self) -> int:

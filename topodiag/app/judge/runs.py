@@ -15,6 +15,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
+from topodiag.expect.expect import Expected
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
 from topodiag.expect.machine import expected_of, hosts_of, lacking, machine_of_run
@@ -91,7 +92,7 @@ def _judged(measured: BenchRun, machine: Case, chosen: BenchOptions) -> Judged:
     """The run with its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
         measured = replace(measured, placement=PurePath(measured.source).stem)
-    modelled = expected_of(
+    modelled = Expected() if measured.is_foreign else expected_of(
         measured, machine,
         system=chosen.system, nics=chosen.nics, nodes=chosen.nodes, version=chosen.nccl, env=chosen.env,
     )  # fmt: skip

@@ -47,6 +47,11 @@ def read_file(data: bytes, name: str) -> Read:
     drafts = _without_quoted_summaries(read.drafts)
     _count_one_rank_tables(drafts)
     runs = tuple(_run(draft, read, name) for draft in drafts) or pair_runs(data.decode("utf-8", "replace"), name)
+    if b"# OSU " in data:
+        from topodiag.evidence.nccl_tests.osu import osu_runs  # noqa: PLC0415 - few texts hold its tables
+
+        runs += (of_mpi := osu_runs(data, name))
+        read = replace(read, unread=[], left=0) if of_mpi and not drafts else read
     given = words.commands_of(read.env) if not runs else {}
     settings = {name: (read.env[name].value, line) for name, line in given.items()}
     return replace(read, runs=runs, settings=settings, drafts=[])

@@ -62,8 +62,7 @@ class EndContext:
         self._notes = _last_notes(job)
         self._by_hand = lines_of([event for event in events if event.details.get("what") == "KeyboardInterrupt"])
         """Where somebody stopped a program at the terminal."""
-        self._removed = {event.details.get("what") for event in events if event.details.get("how") == "cancelled"}
-        """Jobs that somebody took away. HTCondor evicts one that runs before it."""
+        self._events = events
         self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
 
     def _says_less(self, event: Event) -> bool:
@@ -78,6 +77,15 @@ class EndContext:
         of_file = self._signals.get(source or "", ())
         below = bisect_left(of_file, line)
         return below < len(of_file) and of_file[below] - line <= most
+
+    def _is_removed(self, event: Event) -> bool:
+        """Whether somebody took the job away: HTCondor evicts one that runs before it."""
+        job = event.details.get("what")
+        if event.details["how"] != "evicted" or not job:
+            return False
+        return any(
+            other.details.get("how") == "cancelled" and other.details.get("what") == job for other in self._events
+        )
 
     def is_outlived(self, event: Event) -> bool:
         """Whether as many ranks print something below an exception without a rank as raised it: each lived on. Nobody
@@ -98,7 +106,7 @@ class EndContext:
         if how == "stopped" and (self._faulty or self._hows - {*_UNSAID, how}):
             return True
         if how in _FROM_OUTSIDE:
-            return how == "evicted" and "what" in event.details and event.details["what"] in self._removed
+            return self._is_removed(event)
         if how in _OF_PROGRAM and is_below_one(event, self._heads):
             return False
         if how in ("crash", "shutdown") and is_below_one(event, self._raised):
