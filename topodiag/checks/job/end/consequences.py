@@ -62,7 +62,7 @@ class EndContext:
         self._notes = _last_notes(job)
         self._by_hand = lines_of([event for event in events if event.details.get("what") == "KeyboardInterrupt"])
         """Where somebody stopped a program at the terminal."""
-        self._events = events
+        self._removed = _removed(events)
         self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
 
     def _says_less(self, event: Event) -> bool:
@@ -80,12 +80,7 @@ class EndContext:
 
     def _is_removed(self, event: Event) -> bool:
         """Whether somebody took the job away: HTCondor evicts one that runs before it."""
-        job = event.details.get("what")
-        if event.details["how"] != "evicted" or not job:
-            return False
-        return any(
-            other.details.get("how") == "cancelled" and other.details.get("what") == job for other in self._events
-        )
+        return event.details["how"] == "evicted" and event.details.get("what") in self._removed
 
     def is_outlived(self, event: Event) -> bool:
         """Whether as many ranks print something below an exception without a rank as raised it: each lived on. Nobody
@@ -162,6 +157,12 @@ def lines_of(events: Sequence[Event]) -> dict[str, list[int]]:
     """By file the lines of these events, in their order."""
     lines = grouped((source, line) for source, line in map(place_of, events) if source is not None)
     return {source: sorted(of_file) for source, of_file in lines.items()}
+
+
+def _removed(events: Sequence[Event]) -> frozenset[str]:
+    """The jobs that somebody took away, by their numbers."""
+    by_hand = (event.details for event in events if event.details.get("how") == "cancelled")
+    return frozenset(details["what"] for details in by_hand if "what" in details)
 
 
 def _last_notes(job: Job) -> dict[str, list[int]]:
