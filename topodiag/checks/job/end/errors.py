@@ -159,7 +159,8 @@ def _weighed(
     """The choice, surer where all ranks report the same of themselves: which came first does not matter then. Less sure
     where only the application says it, or where a warning was not followed by a return."""
     alike = {first_error.process_of(event) for event in primary if _letters(event) == _letters(first)}
-    if confidence is Confidence.LOW and len(alike) >= len(job.ranks) > 1 and "peer" not in first.details:
+    is_own = first.kind in first_error.OWN and "peer" not in first.details
+    if confidence is Confidence.LOW and len(alike) >= len(job.ranks) > 1 and is_own:
         confidence, doubt = Confidence.MEDIUM, f"; all {len(alike)} ranks report it"
     if first.level == "APP" and first.kind not in first_error.NO_CAUSE:
         confidence = min(confidence, Confidence.MEDIUM)
