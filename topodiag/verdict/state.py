@@ -197,9 +197,11 @@ def of_run(run: Benchmark, findings: Sequence[Finding] = ()) -> State:
     error."""
     if run.run.errors or run.run.wrong_values or (run.failures and run.verdict not in {"low", "impossible"}):
         return State.FAILED
-    if run.verdict == "low":
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    fell = [line for error in errors if error.id == "BEN003" for line in error.evidence]
+    if run.verdict == "low" or any(row.origin in fell for row in run.run.rows):
         return State.SLOW
-    died = [finding for finding in findings if finding.id in _DEATHS and finding.severity is Severity.ERROR]
+    died = [error for error in errors if error.id in _DEATHS]
     if run.verdict != "normal" and any(where.source == run.run.source for end in died for where in end.evidence):
         return State.FAILED
     return State.HEALTHY if run.verdict == "normal" else State.UNKNOWN
