@@ -122,6 +122,27 @@ def test_a_line_of_syslog_and_of_the_journal_is_one_event_where_both_have_the_sa
     assert [event.date[-2:] for event in distinct_events(draft.events)] == seconds
 
 
+DATED, LAST_BOOT, SINCE_BOOT = "Jun 25 21:09:01 n7 kernel: ", "Jun 26 11:17:25 n7 kernel: ", "[ 1897.016345] "
+OLD_YEAR, NEW_YEAR = "Dec 31 23:59:58 n7 kernel: ", "Jan  1 00:00:03 n7 kernel: "
+OTHERS = ("[   40.000001] NVRM: Xid (PCI:0000:43:00): 31, Ch 1", "[   50.000001] NVRM: Xid (PCI:0000:43:00): 62, 1")
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        ([LAST_BOOT + XID, DATED + XID, SINCE_BOOT + XID], ["Jun 25 21:09:01", "Jun 26 11:17:25"]),
+        ([SINCE_BOOT + XID, LAST_BOOT + XID], ["Jun 26 11:17:25"]),
+        ([SINCE_BOOT + XID, *OTHERS, LAST_BOOT + XID], ["Jun 26 11:17:25", "", "", ""]),
+        ([OLD_YEAR + XID, NEW_YEAR + XID], ["Dec 31 23:59:58", "Jan 1 00:00:03"]),
+    ],
+)  # fmt: skip
+def test_messages_stand_in_the_order_of_their_dates_and_those_since_boot_count_once(
+    lines: list[str], kept: list[str]
+) -> None:
+    draft, _ = read("kernel-log", "".join(f"{line}\n" for line in lines))
+    assert [event.date for event in distinct_events(draft.events)] == kept
+
+
 def test_the_date_of_syslog_is_said_before_the_time_since_boot() -> None:
     draft, _ = read("kernel-log", f"{SYSLOG.format('01', '100001')}{XID}\n[   81.100001] {XID}\n")
     assert [when(event) for event in draft.events] == ["Mar 4 05:06:01", "81.1 s after boot"]

@@ -8,15 +8,17 @@ the known system that its parts match.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 
 from topodiag.evidence.assemble import entities
 from topodiag.evidence.assemble.entities import facts, pick
 from topodiag.evidence.assemble.graph import build_links, build_paths, chain
 from topodiag.evidence.draft import Entity, NodeDraft, PairOffer
 from topodiag.hardware import catalog
+from topodiag.model.clock_text import EPOCH_S, seconds, stamp
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.events import Event
 from topodiag.model.nccl_enums import PathType
@@ -92,16 +94,67 @@ def time_of(time: str) -> Fact[str]:
 
 def distinct_events(events: Iterable[Event]) -> tuple[Event, ...]:
     """Messages of the kernel, each once: dmesg, syslog and the journal hold the same lines with the same times. Lines
-    of one form that share a second are several."""
+    of one form that share a second are several. In the order of their dates: the last boot of a journal may stand
+    first."""
     once: dict[tuple[object, ...], Event] = {}
     forms: dict[tuple[str, str, str], tuple[str, bool]] = {}
-    for number, event in enumerate(events):
+    for number, event in enumerate(_by_date(tuple(events))):
         when = round(event.time_s, 3) if event.time_s is not None else (event.origin.source, number)
         month, _, moment = event.date.partition(" ")
         form = (month, event.time_s is None)
         if not moment or forms.setdefault((event.kind, event.text, moment.lstrip("0")), form) == form:
             once.setdefault((event.kind, event.text, when), event)
     return tuple(once.values())
+
+
+_BOOT_WITHIN_S = 5.0
+"""What the wall's clock and that of the boot may differ by in two copies of a line: NTP sets the one."""
+_ANY_YEAR_S = 962_409_600.0
+"""July 2000: where no message names a year, any does, and this one has a 29 February."""
+
+
+def _by_date(events: Sequence[Event]) -> Sequence[Event]:
+    """The messages by date, without the copies that tell seconds since boot alone. Such lines without a copy are of the
+    boot that runs, and come last; one without a time stays below the one above it."""
+    dates: list[float] = []
+    near = next((event.time_s for event in events if (event.time_s or 0.0) >= EPOCH_S), None) or _ANY_YEAR_S
+    for event in events:
+        date = _date(event, near)
+        near = near if date is None else date
+        dates.append(date if date is not None else inf if event.time_s is not None else dates[-1] if dates else -inf)
+    if all(date in (inf, -inf) for date in dates):
+        return events
+    copies = _copies(events, dates)
+    return [events[at] for at in sorted(range(len(events)), key=dates.__getitem__) if at not in copies]
+
+
+def _date(event: Event, near: float) -> float | None:
+    """Seconds of the epoch of a message, in the year that brings it nearest to the one above where it names none; None
+    where it has no date."""
+    if event.time_s is not None and event.time_s >= EPOCH_S:
+        return event.time_s
+    day, _, clock = event.date.rpartition(" ")
+    year = int(stamp(near)[:4])
+    dates = (seconds(f"Sat {day} {clock} {number}") for number in (year - 1, year, year + 1) if day)
+    return min((date for date in dates if date is not None), key=lambda date: abs(date - near), default=None)
+
+
+def _copies(events: Sequence[Event], dates: Sequence[float]) -> set[int]:
+    """Places of messages with seconds since boot that stand with a date as well: of one boot all of both differ alike,
+    and most have their copy."""
+    dated: dict[tuple[str, str], set[float]] = defaultdict(set)
+    for event, date in zip(events, dates, strict=True):
+        dated[event.kind, event.text].add(date)
+    since_boot = [(event, at) for at, event in enumerate(events) if dates[at] == inf and event.time_s is not None]
+    pairs = [
+        (at, date - (event.time_s or 0.0))
+        for event, at in since_boot
+        for date in dated[event.kind, event.text] - {inf, -inf}
+    ]
+    boots = Counter(round(boot / _BOOT_WITHIN_S) for _, boot in pairs)
+    likely = max(boots, key=boots.__getitem__, default=0) * _BOOT_WITHIN_S
+    copies = {at for at, boot in pairs if abs(boot - likely) <= _BOOT_WITHIN_S}
+    return copies if 2 * len(copies) >= len(since_boot) else set()
 
 
 def _picked(entity: Entity) -> dict[str, Fact[str]]:
