@@ -24,6 +24,11 @@ def is_lost_by_itself(lost: Finding, other: Finding, _: Scene) -> bool:
     return "(GSP)" not in other.message or "nvidia-smi finds no GPU" not in lost.message
 
 
+def may_have_met_it(cause: Finding, other: Finding, scene: Scene) -> bool:
+    """Not where the driver found the lost GPU again at a later start, and nothing shows when the job ran."""
+    return "at a later start" not in cause.message or any(error.ts is not None for error in scene.errors(other))
+
+
 def are_links_of_the_gpu(cause: Finding, other: Finding, scene: Scene) -> bool:
     if _ends_a_job(scene):  # then the failure is what its user asks for, and the links are its trace
         return False

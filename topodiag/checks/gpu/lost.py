@@ -12,6 +12,7 @@ from topodiag.checks.shared.comparisons import majority, tallied
 from topodiag.checks.shared.devices import amd_mesh
 from topodiag.checks.shared.node import kernel
 from topodiag.hardware.catalog import system_by_product
+from topodiag.hardware.xids import xid
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -57,8 +58,8 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
     When it stays silent
         The GPU count of containers, virtual machines and nodes with MIG is not judged: there GPUs are hidden on
         purpose. GPUs that the bus holds are there: Slurm or vfio-pci keeps them from this user. A GPU that
-        answers again since an Xid 79 is a warning. Without a word on GPUs in the evidence: unknown. Tables that only
-        number GPUs, and a few lines of a kernel log: unknown.
+        answers again since an Xid 79, or that a later start of the driver found again, is a warning. Without a word on
+        GPUs in the evidence: unknown. Tables that only number GPUs, and a few lines of a kernel log: unknown.
 
     How to confirm
         nvidia-smi -L                                       the GPUs that answer
@@ -89,16 +90,16 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
         return self.unknown(judged, _unasked(judged, seen, total))
 
     def _lost(self, node: Node, label: str, signs_by_source: Signs) -> Finding:
-        again, (logged, said, on_bus) = is_back(node, label, signs_by_source), signs_by_source
-        signs = dict.fromkeys(words for words, _ in (*logged, *said, *on_bus))
+        again, (logged, standing, on_bus) = came_back(node, label, signs_by_source), signs_by_source
+        signs = dict.fromkeys(words for words, _ in (*logged, *standing, *on_bus))
         return self.finding(
             self.where(node, gpus=kernel.where_gpus([label])),
             "lost and back" if again else "lost",
-            f"{kernel.named(node, label)} {'was lost and answers again' if again else 'is lost'}: {next(iter(signs))}",
+            f"{kernel.named(node, label)} {f'was lost and {again}' if again else 'is lost'}: {next(iter(signs))}",
             severity=Severity.WARNING if again else Severity.ERROR,
             observed="; ".join(signs),
-            evidence=[origin for _, origin in (*logged, *said, *on_bus)],
-            confidence=Confidence.HIGH if logged or said else Confidence.MEDIUM,
+            evidence=[origin for _, origin in (*logged, *standing, *on_bus)],
+            confidence=Confidence.HIGH if logged or standing else Confidence.MEDIUM,
         )
 
     def _missing(
@@ -158,14 +159,34 @@ def _unasked(node: Node, seen: int, total: int) -> str:
 
 def losses(node: Node) -> dict[str, Signs]:
     """The GPUs that are lost, or were and answer again, with what shows it."""
-    logged, said, on_bus = _logged(node), _said_by_driver(node), _seen_on_bus(node)
-    labels = dict.fromkeys((*logged, *said, *on_bus))
-    return {label: (logged.get(label, []), said.get(label, []), on_bus.get(label, [])) for label in labels}
+    logged, standing, on_bus = _logged(node), _said_by_driver(node), _seen_on_bus(node)
+    labels = dict.fromkeys((*logged, *standing, *on_bus))
+    return {label: (logged.get(label, []), standing.get(label, []), on_bus.get(label, [])) for label in labels}
 
 
-def is_back(node: Node, label: str, signs: Signs) -> bool:
-    """Whether a GPU that was lost answers again: what the log alone says is past then, what stands now is not."""
-    return not signs[1] and not signs[2] and any(gpu.label == label and kernel.answers(gpu) for gpu in node.gpus)
+def came_back(node: Node, label: str, signs: Signs) -> str:
+    """How a GPU that was lost came back since, "" where it did not: what the log alone says is past then, what stands
+    now is not."""
+    if signs[1] or signs[2]:
+        return ""
+    if any(gpu.label == label and kernel.answers(gpu) for gpu in node.gpus):
+        return "answers again"
+    return "the driver found it again at a later start" if _last_word(node, label) == "gpu-up" else ""
+
+
+def _last_word(node: Node, label: str) -> str:
+    """The kind of the last message of the kernel's on whether a GPU is there; "" without one."""
+    kinds = [
+        event.kind
+        for event in node.events
+        if event.bus_id is not None and kernel.label_at(node, event.bus_id) == label and _is_of_presence(event)
+    ]
+    return kinds[-1] if kinds else ""
+
+
+def _is_of_presence(event: Event) -> bool:
+    entry = xid(event.code) if event.kind == "xid" and event.code is not None else None
+    return event.kind in ("gpu-up", "gpu-lost", "gpu-init") or (entry is not None and entry.family == "lost")
 
 
 def _said_by_driver(node: Node) -> dict[str, list[Sign]]:

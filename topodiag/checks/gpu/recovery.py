@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.gpu.lost import LOST_WORDS, is_back, losses
+from topodiag.checks.gpu.lost import LOST_WORDS, came_back, losses
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.node import kernel
 from topodiag.hardware.xids import recovery_of
@@ -95,7 +95,7 @@ def _asked(node: Node) -> dict[str, Request]:
     if refusing is not None and (refusing.label != kernel.MASKED or not asked):
         asked.setdefault(refusing.label, refusing)
     for label, signs in losses(node).items():
-        if not is_back(node, label, signs):  # GPU001 says what helps it, and a reset does not reach it
+        if not came_back(node, label, signs):  # GPU001 says what helps it, and a reset does not reach it
             asked.pop(label, None)
     return asked
 

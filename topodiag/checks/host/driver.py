@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import BOOT_S
 from topodiag.checks.shared.node.kernel import log_was_read, no_gpu, no_log
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
@@ -28,12 +29,12 @@ class DriverMismatch(NodeCheck, id="HST004"):
         version mismatch"). Its rank ends before NCCL's init, and all other ranks wait for it.
 
     Evidence it reads
-        `NVRM: API mismatch` in the kernel log, with both versions; the answer of NVML itself
-        (NVML_ERROR_LIB_RM_VERSION_MISMATCH); the version of the module that is loaded.
+        `NVRM: API mismatch` in the kernel log, with both versions; "Version mismatch" of its modules; the answer of
+        NVML itself (NVML_ERROR_LIB_RM_VERSION_MISMATCH); the version of the module that is loaded.
 
     When it stays silent
-        The module that is loaded now has the version that the library had, or another than the line names: it was
-        loaded anew since. Where NVML
+        The module that is loaded now has the version that the library had, or another than the line names, or the log
+        shows a later start of the driver without such a line: it was loaded anew since. Where NVML
         answers on the host, only that process has other libraries: a warning. Where NCCL's init completes all the
         same, only NVML is refused, and NCCL sees no NVLink: a warning. No kernel log and no word of NVML: unknown. A
         few lines of a kernel log: unknown.
@@ -61,7 +62,7 @@ class DriverMismatch(NodeCheck, id="HST004"):
         if not (refused or answers or event is not None or log_was_read(judged)):
             return self.unknown(judged, f"no answer of NVML is in the evidence, and {no_log(judged)}")
         loaded = judged.os.driver_version.value
-        reloaded = loaded and (client == loaded or module not in ("", loaded))
+        reloaded = loaded and not _is_of_modules(event) and (client == loaded or module not in ("", loaded))
         if not refused and (event is None or reloaded):
             return self.clean(judged)
         return self.any_of(judged, (_fault(self, judged, client, module or loaded or "", event, answers=answers),))
@@ -71,10 +72,15 @@ def _refuses(event: Event) -> bool:
     return event.signature == "kernel.api_mismatch"
 
 
+def _is_of_modules(event: Event | None) -> bool:
+    """Whether the line is about two modules of the driver, and not about a library."""
+    return event is not None and ".ko(" in event.text
+
+
 def _last(events: Sequence[Event]) -> tuple[str, str, Event | None]:
     """(the client's version, the module's, the line) of the last refusal; "" for a version that no line tells."""
     at = next((at for at in reversed(range(len(events))) if _refuses(events[at])), None)
-    if at is None:
+    if at is None or any(_is_of_later_start(event, events[at]) for event in events[at + 1 :]):
         return "", "", None
     lines = [events[at], *(line for line in events[at + 1 : at + 1 + _FURTHER_LINES] if line.kind == "nvrm")]
     versions = [str(line.fields[name]) for line in lines for name in ("version", "value") if name in line.fields]
@@ -82,14 +88,27 @@ def _last(events: Sequence[Event]) -> tuple[str, str, Event | None]:
     return client, module, events[at]
 
 
+def _is_of_later_start(event: Event, refusal: Event) -> bool:
+    """Whether the driver took a GPU by this line after it was loaded anew: the clock of the boot began again, or went
+    on for longer than a machine boots."""
+    if event.kind != "gpu-up" or event.time_s is None or refusal.time_s is None:
+        return False
+    return not 0 <= event.time_s - refusal.time_s <= BOOT_S
+
+
 def _fault(check: NodeCheck, node: Node, client: str, module: str, event: Event | None, *, answers: bool) -> Finding:
     differ = f"{client} against {module}" if client and module else "their versions differ"
     where = "a process brings other libraries" if answers else "the libraries are others"
+    words = f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})"
+    minor = answers
+    if event is not None and _is_of_modules(event):
+        minor = True  # CUDA does without the modules of screens
+        words = f"the modules of the NVIDIA driver are of two versions: {event.text.partition('mismatch: ')[2]}"
     return check.finding(
         check.where(node),
         "client of the driver",
-        f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})",
-        severity=Severity.WARNING if answers else Severity.ERROR,
+        words,
+        severity=Severity.WARNING if minor else Severity.ERROR,
         observed=differ,
         evidence=(event.origin if event is not None else None, node.os.nvml_error),
         confidence=Confidence.MEDIUM if answers else Confidence.HIGH,
