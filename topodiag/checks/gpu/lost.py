@@ -12,7 +12,6 @@ from topodiag.checks.shared.comparisons import majority, tallied
 from topodiag.checks.shared.devices import amd_mesh
 from topodiag.checks.shared.node import kernel
 from topodiag.hardware.catalog import system_by_product
-from topodiag.hardware.xids import xid
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -36,6 +35,7 @@ Signs = tuple[Sequence[Sign], Sequence[Sign], Sequence[Sign]]
 
 
 _OTHER_REASON = frozenset({"kernel.api_mismatch", "kernel.gpu_unsupported"})
+_OF_PRESENCE = ("gpu-up", "gpu-lost", "gpu-init")
 
 
 class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
@@ -176,17 +176,9 @@ def came_back(node: Node, label: str, signs: Signs) -> str:
 
 def _last_word(node: Node, label: str) -> str:
     """The kind of the last message of the kernel's on whether a GPU is there; "" without one."""
-    kinds = [
-        event.kind
-        for event in node.events
-        if event.bus_id is not None and kernel.label_at(node, event.bus_id) == label and _is_of_presence(event)
-    ]
-    return kinds[-1] if kinds else ""
-
-
-def _is_of_presence(event: Event) -> bool:
-    entry = xid(event.code) if event.kind == "xid" and event.code is not None else None
-    return event.kind in ("gpu-up", "gpu-lost", "gpu-init") or (entry is not None and entry.family == "lost")
+    own = [event for event in node.events if event.bus_id is not None and kernel.label_at(node, event.bus_id) == label]
+    lost = [event for group in kernel.xid_groups(node, {"lost"}) for event in group.events]
+    return next((event.kind for event in reversed(own) if event.kind in _OF_PRESENCE or event in lost), "")
 
 
 def _said_by_driver(node: Node) -> dict[str, list[Sign]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import BOOT_S
@@ -72,7 +73,7 @@ def _refuses(event: Event) -> bool:
     return event.signature == "kernel.api_mismatch"
 
 
-def _is_of_modules(event: Event | None) -> bool:
+def _is_of_modules(event: Event | None) -> TypeGuard[Event]:
     """Whether the line is about two modules of the driver, and not about a library."""
     return event is not None and ".ko(" in event.text
 
@@ -100,15 +101,13 @@ def _fault(check: NodeCheck, node: Node, client: str, module: str, event: Event 
     differ = f"{client} against {module}" if client and module else "their versions differ"
     where = "a process brings other libraries" if answers else "the libraries are others"
     words = f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})"
-    minor = answers
-    if event is not None and _is_of_modules(event):
-        minor = True  # CUDA does without the modules of screens
+    if of_modules := _is_of_modules(event):  # CUDA does without those of screens
         words = f"the modules of the NVIDIA driver are of two versions: {event.text.partition('mismatch: ')[2]}"
     return check.finding(
         check.where(node),
         "client of the driver",
         words,
-        severity=Severity.WARNING if minor else Severity.ERROR,
+        severity=Severity.WARNING if answers or of_modules else Severity.ERROR,
         observed=differ,
         evidence=(event.origin if event is not None else None, node.os.nvml_error),
         confidence=Confidence.MEDIUM if answers else Confidence.HIGH,

@@ -122,8 +122,6 @@ def _by_date(events: Sequence[Event]) -> Sequence[Event]:
         date = _date(event, near)
         near = near if date is None else date
         dates.append(date if date is not None else inf if event.time_s is not None else dates[-1] if dates else -inf)
-    if all(date in (inf, -inf) for date in dates):
-        return events
     copies = _copies(events, dates)
     return [events[at] for at in sorted(range(len(events)), key=dates.__getitem__) if at not in copies]
 
@@ -142,14 +140,12 @@ def _date(event: Event, near: float) -> float | None:
 def _copies(events: Sequence[Event], dates: Sequence[float]) -> set[int]:
     """Places of messages with seconds since boot that stand with a date as well: of one boot all of both differ alike,
     and most have their copy."""
-    dated: dict[tuple[str, str], set[float]] = defaultdict(set)
+    dated: dict[str, set[float]] = defaultdict(set)
     for event, date in zip(events, dates, strict=True):
-        dated[event.kind, event.text].add(date)
-    since_boot = [(event, at) for at, event in enumerate(events) if dates[at] == inf and event.time_s is not None]
+        dated[event.text].add(date)
+    since_boot = [at for at, event in enumerate(events) if dates[at] == inf and event.time_s is not None]
     pairs = [
-        (at, date - (event.time_s or 0.0))
-        for event, at in since_boot
-        for date in dated[event.kind, event.text] - {inf, -inf}
+        (at, date - (events[at].time_s or 0.0)) for at in since_boot for date in dated[events[at].text] - {inf, -inf}
     ]
     boots = Counter(round(boot / _BOOT_WITHIN_S) for _, boot in pairs)
     likely = max(boots, key=boots.__getitem__, default=0) * _BOOT_WITHIN_S
