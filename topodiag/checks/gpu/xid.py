@@ -207,6 +207,7 @@ def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         what = entry.name if entry is not None else "not in the catalogue"
         switch = f"NVSwitch {bus_id}" if bus_id else "An NVSwitch"
+        stopped = f"NVLink traffic through {plural(len(links) or 1, 'link')} of the switch stopped"
         yield check.finding(
             check.where(node, links=(bus_id,) if bus_id else ()),
             "sxid",
@@ -214,9 +215,7 @@ def _of_switches(check: NodeCheck, node: Node) -> Iterator[Finding]:
             severity=severity,
             observed=entry.means if entry is not None else events[-1].text,
             expected=_caused_by(SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"]),
-            cost=f"NVLink traffic through {plural(len(links) or 1, 'link')} of the switch stopped"
-            if severity is Severity.ERROR
-            else "",
+            cost=stopped if severity is Severity.ERROR else "",
             evidence=events,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeGuard
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import BOOT_S
@@ -12,6 +11,7 @@ from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 
+_MODULE = ".ko("
 _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
 
@@ -63,7 +63,7 @@ class DriverMismatch(NodeCheck, id="HST004"):
         if not (refused or answers or event is not None or log_was_read(judged)):
             return self.unknown(judged, f"no answer of NVML is in the evidence, and {no_log(judged)}")
         loaded = judged.os.driver_version.value
-        reloaded = loaded and not _is_of_modules(event) and (client == loaded or module not in ("", loaded))
+        reloaded = loaded and (client == loaded or module not in ("", loaded))
         if not refused and (event is None or reloaded):
             return self.clean(judged)
         return self.any_of(judged, (_fault(self, judged, client, module or loaded or "", event, answers=answers),))
@@ -73,11 +73,6 @@ def _refuses(event: Event) -> bool:
     return event.signature == "kernel.api_mismatch"
 
 
-def _is_of_modules(event: Event | None) -> TypeGuard[Event]:
-    """Whether the line is about two modules of the driver, and not about a library."""
-    return event is not None and ".ko(" in event.text
-
-
 def _last(events: Sequence[Event]) -> tuple[str, str, Event | None]:
     """(the client's version, the module's, the line) of the last refusal; "" for a version that no line tells."""
     at = next((at for at in reversed(range(len(events))) if _refuses(events[at])), None)
@@ -85,7 +80,8 @@ def _last(events: Sequence[Event]) -> tuple[str, str, Event | None]:
         return "", "", None
     lines = [events[at], *(line for line in events[at + 1 : at + 1 + _FURTHER_LINES] if line.kind == "nvrm")]
     versions = [str(line.fields[name]) for line in lines for name in ("version", "value") if name in line.fields]
-    client, module, *_ = (*versions, "", "")
+    # Of two modules that do not fit, the line names the one first that is loaded.
+    client, module, *_ = (*(versions[::-1] if _MODULE in events[at].text else versions), "", "")
     return client, module, events[at]
 
 
@@ -100,14 +96,14 @@ def _is_of_later_start(event: Event, refusal: Event) -> bool:
 def _fault(check: NodeCheck, node: Node, client: str, module: str, event: Event | None, *, answers: bool) -> Finding:
     differ = f"{client} against {module}" if client and module else "their versions differ"
     where = "a process brings other libraries" if answers else "the libraries are others"
-    words = f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})"
-    if of_modules := _is_of_modules(event):  # CUDA does without those of screens
-        words = f"the modules of the NVIDIA driver are of two versions: {event.text.partition('mismatch: ')[2]}"
+    # CUDA does without the modules of screens.
+    modules = event.text.partition("mismatch: ")[2] if event is not None and _MODULE in event.text else ""
+    refused = f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})"
     return check.finding(
         check.where(node),
         "client of the driver",
-        words,
-        severity=Severity.WARNING if answers or of_modules else Severity.ERROR,
+        f"the modules of the NVIDIA driver are of two versions: {modules}" if modules else refused,
+        severity=Severity.WARNING if answers or modules else Severity.ERROR,
         observed=differ,
         evidence=(event.origin if event is not None else None, node.os.nvml_error),
         confidence=Confidence.MEDIUM if answers else Confidence.HIGH,

@@ -8,10 +8,10 @@ the known system that its parts match.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, isfinite
 
 from topodiag.evidence.assemble import entities
 from topodiag.evidence.assemble.entities import facts, pick
@@ -25,6 +25,7 @@ from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Disagreement, Fact, Topic
 from topodiag.model.system import Cpu, Os
+from topodiag.words.units import grouped
 
 _P2P = "p2p:"
 COPIES = "copies"
@@ -140,13 +141,9 @@ def _date(event: Event, near: float) -> float | None:
 def _copies(events: Sequence[Event], dates: Sequence[float]) -> set[int]:
     """Places of messages with seconds since boot that stand with a date as well: of one boot all of both differ alike,
     and most have their copy."""
-    dated: dict[str, set[float]] = defaultdict(set)
-    for event, date in zip(events, dates, strict=True):
-        dated[event.text].add(date)
+    dated = grouped({(event.text, date) for event, date in zip(events, dates, strict=True) if isfinite(date)})
     since_boot = [at for at, event in enumerate(events) if dates[at] == inf and event.time_s is not None]
-    pairs = [
-        (at, date - (events[at].time_s or 0.0)) for at in since_boot for date in dated[events[at].text] - {inf, -inf}
-    ]
+    pairs = [(at, date - (events[at].time_s or 0.0)) for at in since_boot for date in dated.get(events[at].text, ())]
     boots = Counter(round(boot / _BOOT_WITHIN_S) for _, boot in pairs)
     likely = max(boots, key=boots.__getitem__, default=0) * _BOOT_WITHIN_S
     copies = {at for at, boot in pairs if abs(boot - likely) <= _BOOT_WITHIN_S}

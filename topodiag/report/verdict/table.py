@@ -173,10 +173,8 @@ _OF_NCCL = regex(r"\bNCCL \b|\bNET/|\bUsing network\b")
 def source_of(part: RuledOut) -> str:
     """Where the lines that clear a part are from; the checks that cleared it where no line is kept."""
     for line in part.evidence:
-        if _OF_NCCL.search(line.text):
-            return "NCCL log"
-        for sign, name in _TOOLS:
-            if sign in line.source:
-                return name
+        tools = [name for sign, name in _TOOLS if sign in line.source]
+        if _OF_NCCL.search(line.text) or tools:
+            return tools[0] if tools else "NCCL log"
     match = _CHECKS.search(part.by)
     return match[1] if match else part.by

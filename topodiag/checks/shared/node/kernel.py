@@ -8,15 +8,12 @@ from collections.abc import Collection, Iterable
 
 from topodiag.hardware.xids import Xid, xid
 from topodiag.lazy import dataclass
-from topodiag.model.clock_text import stamp
+from topodiag.model.clock_text import EPOCH_S, stamp
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.events import Event, Trust
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
 from topodiag.words.units import in_s, plural
-
-EPOCH_S = 1e9
-"""Seconds from which on a time of the kernel log is since 1970, not since boot: 31 years of uptime."""
 
 NO_LOG = "a whole kernel log is not in the evidence"
 EXCERPT = "of the kernel log some lines are in the evidence, and the rest may hold what they do not"
@@ -121,9 +118,7 @@ def when(event: Event) -> str:
     """The time of a line, in words; empty where it has none."""
     if event.time_s is None or event.date:
         return event.date
-    if event.time_s >= EPOCH_S:
-        return stamp(event.time_s)
-    return f"{in_s(event.time_s)} after boot"
+    return stamp(event.time_s) if event.time_s >= EPOCH_S else f"{in_s(event.time_s)} after boot"
 
 
 def times(events: Collection[Event]) -> str:
