@@ -12,8 +12,8 @@
 CUDA numbers devices by itself, so that only the bus id says which GPU one is. Where a text has the tables alone, the
 numbers stand for nvidia-smi's: with equal GPUs and all of them visible they are the same (CUDA C++ Programming Guide,
 CUDA_DEVICE_ORDER). The first table of copies in one direction counts, and the first of copies from the host; latencies
-and both directions at once are left out. Format: cuda-samples 10 to 13 (numbers in hexadecimal), nvbandwidth 0.5 and
-later.
+and both directions at once are left out. `nvbandwidth -j` writes the same as JSON, a cell a line. Format: cuda-samples
+10 to 13 (numbers in hexadecimal), nvbandwidth 0.5 and later.
 
 `gpu_burn`: what each GPU calculates, side by side, and which of them makes errors.
 
@@ -58,7 +58,7 @@ class CopyTests(OfPage):
         devices = _Devices(page.draft)
         table, seen, whole = "", set[str](), page.blob.text
         both = _ONE_WAY not in whole and _BOTH_WAYS in whole
-        for line in page.bare_lines():
+        for line in _lines(page):
             text = line.text
             if (match := _LIKE["sample"].match(text) or _LIKE["nvbandwidth"].match(text)) is not None:
                 devices.name(match, line)
@@ -78,6 +78,20 @@ class CopyTests(OfPage):
                         devices.pair("copies", (cells[0], column), f"{gbs / 2 if both else gbs:g}", line)
                     elif (gpu := devices.gpu(column)) is not None:
                         line.put(gpu, host_copy_gbs=gbs)
+
+
+def _lines(page: Page) -> Iterator[Line]:
+    """The lines of a text. In nvbandwidth's JSON the cells of a row stand one below the other: each row as one line."""
+    row, cells = 0, list[str]()
+    for line in page.bare_lines():
+        if (cell := _LIKE["json_cell"].fullmatch(line.text)) is not None:
+            cells.append(cell[1])
+        elif cells:
+            yield Line(page, line.number, f"{row} {' '.join(cells)}")
+            row, cells = row + 1, []
+        else:
+            row = 0 if line.text.endswith(":") else row
+            yield line
 
 
 class _Devices:
