@@ -89,8 +89,9 @@ def _lines(page: Page) -> Iterator[Line]:
         elif cells:
             yield Line(page, line.number, f"{row} {' '.join(cells)}")
             row, cells = row + 1, []
+        elif line.text.endswith('" :'):  # the name of a list
+            row = 0
         else:
-            row = 0 if line.text.endswith(":") else row
             yield line
 
 
