@@ -1,3 +1,5 @@
+"""RCCL's decisions: a machine as known sets describe it, its rings and its links; the corpus of RCCL's own answers."""
+
 import gzip
 import json
 from pathlib import Path
@@ -6,10 +8,15 @@ import pytest
 
 from benchmarks.rccl_agreement import CORPUS, differences, predicted
 from tests.nccl.rccl.machines import mi300x
+from tests.tables import examples
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.node import Node
+from topodiag.nccl.graph.xgmi import all_by_xgmi, neighbours
 from topodiag.nccl.predict import predict
 from topodiag.nccl.prediction import Channels, Prediction
+from topodiag.nccl.rccl.decide import decided
+from topodiag.nccl.rccl.match import CHORDAL_RINGS
+from topodiag.nccl.rccl.models import all_to_all, layout_of, orders_of, rome_models
 
 TRUTHS = sorted((CORPUS / "truth").glob("m*.json.gz")) if CORPUS.is_dir() else []
 
@@ -70,3 +77,48 @@ def test_decisions_are_those_of_rccl(path: Path) -> None:
     prediction = predicted(truth)
     assert prediction.accepted
     assert list(differences(prediction, truth)) == []
+
+
+def test_a_machine_is_described_as_the_known_sets_are() -> None:
+    layout = layout_of(decided(read_file(mi300x(), "n.xml").tree, nodes=1, env={}).system)
+    assert layout.pattern == "4040"
+    assert layout.numa == (0, 0, 0, 0, 1, 1, 1, 1)
+    assert layout.most_links == 7
+    assert layout.links[0] == (0, 1, 1, 1, 1, 1, 1, 1)
+
+
+def test_eight_gpus_that_each_lack_one_peer_are_a_chord() -> None:
+    far = [(0, 7), (1, 6), (2, 5), (3, 4)]
+    made = decided(read_file(mi300x(lost=far, gcn="gfx908"), "n.xml").tree, nodes=1, env={})
+    assert made.by.decided_by == "chordal"
+    assert made.ring.channels == len(CHORDAL_RINGS)
+    assert made.ring.intra[0] == [0, 1, 2, 3, 5, 4, 7, 6]
+
+
+def test_every_known_set_is_whole() -> None:
+    models = rome_models()
+    assert [model.index for model in models] == list(range(44))
+    for model in models:
+        assert {len(row) for row in model.links} == {model.gpus} == {len(model.links)}
+        assert len(model.numa) == model.gpus
+        assert len(model.distance) == model.nics
+        assert all(len(row) == model.gpus for row in model.distance)
+        assert len(model.pattern) == 2 * model.cpus
+        assert orders_of(model.rings, model.gpus, model.nics), model.name
+
+
+def test_the_rings_of_mi300x_ask_for_a_link_between_every_two() -> None:
+    assert all_to_all(rome_models()[38]) == 1
+    assert all_to_all(rome_models()[0]) == 0
+
+
+@examples("ring", "gpus", "nics", "found")
+def test_a_ring_counts_where_it_fits(ring: str, gpus: int, nics: int, found: list[list[int]]) -> None:
+    assert orders_of((ring,), gpus, nics) == found
+
+
+def test_gpus_are_joined_over_gpus_between_them() -> None:
+    system = decided(read_file(mi300x(lost=[(2, 5)]), "n.xml").tree, nodes=1, env={}).system
+    assert 5 not in neighbours(system)[2]
+    assert all_by_xgmi(system)
+    assert not all_by_xgmi(system, between=0)
