@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.app.judge.test_since import FIXTURES, capture
+from tests.app.judge.test_history import FIXTURES, capture
 from tests.cli import small_log
 from tests.cli.command_tree import ALL
 from tests.report.html.pages import Element, by_id, data_of, read

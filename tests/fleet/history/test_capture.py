@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.judge.test_since import capture
+from tests.app.judge.test_history import capture
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.fleet import workers
