@@ -46,7 +46,6 @@ _LONGEST = (
     *("evidence/nccl_xml/test_source.py", "app/test_bench.py", "test_less_evidence.py"),
     *("probes/test_command.py", "evidence/intake/test_fixtures.py"),
     *("evidence/nccl_log/test_corpus_jobs.py", "checks/topo/test_file.py"),
-    *("cli/test_emit_nccl_topo.py", "cli/test_logs.py"),
     *("cli/test_bad_input.py", "test_corpus_job_findings.py", "cli/test_exit_codes.py"),
 )
 _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}

@@ -1,11 +1,27 @@
-"""`topodiag env` prints settings that each launcher takes as they stand."""
+"""Commands that show one thing: env, params, probe, watch."""
 
+import json
+import os
+import pty
 import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests import program
+from tests.tables import examples
 from topodiag.cli.env import FORMATS, env
+from topodiag.cli.model.link import link
+from topodiag.cli.params import LinkParam, Micros, Number, Pair, Size, Sizes
+from topodiag.cli.watch import watch
+from topodiag.cost.alpha_beta import Link
+from topodiag.fleet.collect.archive import START, archive
 from topodiag.model.debug_settings import LEVELS, debug_settings
 from topodiag.report.debug_settings import WRITERS
 
@@ -40,3 +56,108 @@ def test_what_nccl_tells_of_itself_is_named_with_what_it_costs():
     assert "bytes of disk" in table["NCCL_PROFILER_PLUGIN"]
     assert "in memory" in table["TORCH_NCCL_TRACE_BUFFER_SIZE"]
     assert "NCCL_PROFILER_PLUGIN" not in printed()
+
+
+# --- sizes, counts, times, links and placements as people type them
+
+
+ALL = (Size(), Sizes(), Number(), Micros(), LinkParam(), Pair("NICs", "8x400", whole=False))
+
+
+@examples("text", "size")
+def test_a_letter_is_a_power_of_two_as_in_nccl_tests_and_mb_one_of_ten(text: str, size: int) -> None:
+    assert Size().convert(text, None, None) == size
+
+
+def test_a_range_holds_both_ends() -> None:
+    assert Sizes().convert("1K:8K", None, None) == (1024, 2048, 4096, 8192)
+
+
+@pytest.mark.parametrize(("text", "count"), [("70e9", 70e9), ("70B", 70e9), ("7.5M", 7.5e6), ("1.8T", 1.8e12)])
+def test_counts_of_parameters(text: str, count: float) -> None:
+    assert Number().convert(text, None, None) == count
+
+
+@pytest.mark.parametrize(("text", "us"), [("150ms", 150_000.0), ("42us", 42.0), ("1.2 s", 1.2e6)])
+def test_times(text: str, us: float) -> None:
+    assert Micros().convert(text, None, None) == us
+
+
+def test_a_link_with_and_without_a_name() -> None:
+    assert LinkParam().convert("InfiniBand NDR=3.0,50", None, None) == Link(3.0, 50.0, "InfiniBand NDR")
+    assert LinkParam("inside").convert("1,300", None, None) == Link(1.0, 300.0, "inside")
+
+
+def test_the_shell_completes_the_names_of_systems() -> None:
+    option = next(param for param in link.params if param.name == "system")
+    found = [item.value for item in option.shell_complete(click.Context(link), "DGX-h")]
+    assert found == ["dgx-h100", "dgx-h200"]
+
+
+@given(
+    st.sampled_from(ALL),
+    st.one_of(st.text(max_size=30), st.from_regex(r"[0-9.eE+xKMGTiB:,=mus]{1,20}", fullmatch=True)),
+)
+def test_any_text_is_a_value_or_a_usage_error(kind: click.ParamType, text: str) -> None:
+    with suppress(click.BadParameter):
+        assert kind.convert(text, None, None) is not None
+
+
+# --- `topodiag probe`: the collector as one file, the same bytes as from a checkout
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_standard_output_file_and_checkout_have_the_same_bytes(tmp_path):
+    made, built = tmp_path / "a.pyz", tmp_path / "b.pyz"
+    assert program.run("probe", "-o", made).returncode == 0
+    subprocess.run([sys.executable, ROOT / "tools/build_probe.py", built], check=True, capture_output=True, timeout=60)
+    printed = program.run("probe", text=False)
+    assert printed.returncode == 0
+    assert printed.stdout == made.read_bytes() == built.read_bytes() == archive()
+
+
+def test_the_file_runs_alone(tmp_path):
+    made = tmp_path / "probe.pyz"
+    assert program.run("probe", "-o", made).returncode == 0
+    bare = {"PATH": os.environ["PATH"]}
+    done = subprocess.run([made, "--version"], env=bare, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("topodiag-probe ")
+
+
+def test_a_terminal_gets_one_line_and_no_binary():
+    ours, theirs = pty.openpty()
+    done = subprocess.run([*program.ARGV, "probe"], stdout=theirs, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2
+    assert b"-o topodiag-probe.pyz" in done.stderr
+
+
+def test_an_old_python_is_told_in_one_line_what_to_do(monkeypatch):
+    """The first lines compile under any Python: no annotation, no f-string, and the check before the first import."""
+    monkeypatch.setattr("sys.version_info", (2, 7, 5))
+    with pytest.raises(SystemExit) as ended:
+        exec(START, {"__name__": "__main__"})
+    assert "needs Python 3.6 or later, and this is 2.7" in str(ended.value)
+    assert "python3.8 topodiag-probe.pyz" in str(ended.value)
+
+
+# --- `topodiag watch`: what it takes, and what it leaves
+
+
+def test_a_watch_of_two_samples_leaves_a_file_and_an_exposition(tmp_path: Path) -> None:
+    arguments = [str(tmp_path), "--textfile", str(tmp_path / "a.prom"), "--times", "2", "--every", "100ms", "-q"]
+    done = CliRunner().invoke(watch, arguments)
+    assert (done.exit_code, done.output) == (0, "")
+    (journal,) = tmp_path.glob("*.watch.jsonl")
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert lines[0]["watch"] == 1
+    assert lines[-1]["end"] == "the number of samples"
+    assert "topodiag_watch_timestamp_seconds" in (tmp_path / "a.prom").read_text()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--every", "10ms", "."]])
+def test_a_watch_that_goes_nowhere_or_never_rests_is_refused(arguments: list[str]) -> None:
+    assert CliRunner().invoke(watch, arguments).exit_code == 2

@@ -1,16 +1,28 @@
-"""The first moments of the program: Ctrl-C while it loads, and standard streams that are closed."""
+"""How the program starts, completes words in a shell, and its man page."""
 
 import builtins
+import os
+import re
 import shlex
+import subprocess
 import sys
 from typing import Any
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 
+from tests import program
+from tests.cli.command_tree import ALL, OF_PATHS
 from tests.tables import examples
+from tools import build_man
 from topodiag import __main__ as start
+from topodiag.app.fixtures import shipped
+from topodiag.app.model import known_systems
+from topodiag.checks import registry
 from topodiag.cli import cli
 from topodiag.cli.errors import run
+from topodiag.cli.params import Evidence
 
 
 def test_ctrl_c_during_the_first_imports_is_130_in_one_line(
@@ -69,3 +81,100 @@ def test_an_output_fits_a_screen_and_ends_as_it_begins(
         assert actions[0] < 4
         assert actions[-1] >= len(lines) - LAST_ACTION
         assert lines[actions[-1] - 1][0] == lines[0][0]
+
+
+# --- completion knows the options and values of every command, fixtures, systems and checks, in bash, zsh and fish
+
+
+NAMES = [fixture.name for fixture in shipped()]
+COMMANDS = [words for words, command in ALL.items() if not isinstance(command, click.Group)]
+
+
+def completions(*args, incomplete=""):
+    made = ShellComplete(cli, {}, "topodiag", "_TOPODIAG_COMPLETE")
+    return [item.value for item in made.get_completions(list(args), incomplete)]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_option_and_every_value_of_a_choice_is_offered(words):
+    options = [param for param in ALL[words].params if isinstance(param, click.Option)]
+    offered = completions(*words, incomplete="--")
+    for option in options:
+        assert option.hidden or max(option.opts, key=len) in offered
+        if isinstance(option.type, click.Choice):
+            values = completions(*words, max(option.opts, key=len))
+            assert [value.lower() for value in values] == [str(choice).lower() for choice in option.type.choices]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_option_that_takes_evidence_offers_fixtures(words):
+    wanted = {f"fixture:{name}" for name in NAMES}
+    for option in ALL[words].params:
+        if isinstance(option, click.Option) and isinstance(option.type, Evidence):
+            assert set(completions(*words, option.opts[0], incomplete="fixture:")) == wanted
+    first = next((param for param in ALL[words].params if isinstance(param, click.Argument)), None)
+    if first is not None and isinstance(first.type, Evidence):
+        assert set(completions(*words, incomplete="fixture:")) == wanted
+
+
+@pytest.mark.parametrize(
+    "words", [command for command in COMMANDS if any("--system" in o.opts for o in ALL[command].params)]
+)
+def test_systems_are_offered(words):
+    assert completions(*words, "--system", incomplete="dgx-") == [
+        name for name in known_systems() if name.startswith("dgx-")
+    ]
+
+
+def test_checks_and_commands_are_offered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert completions("explain", incomplete="nvl") == [
+        id_name for id_name in registry.ids() if id_name.startswith("NVL")
+    ]
+    assert {"scan", "topo", "bench", "probe"} <= set(completions())
+    assert {"plan", "run", "read"} <= set(completions("bench"))
+    assert "fixture:" in completions("bench", incomplete="fixture")
+
+
+def test_bash_completes_behind_a_colon_although_it_splits_there():
+    env = {
+        "_TOPODIAG_COMPLETE": "bash_complete",
+        "COMP_WORDS": "topodiag topo show fixture : dgx-h100-h",
+        "COMP_CWORD": "5",
+    }
+    shown = program.run(env=env).stdout.split()
+    assert shown == [f"plain,{name}" for name in NAMES if name.startswith("dgx-h100-h")] != []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell_is_printed(shell):
+    done = program.run("completion", shell)
+    assert done.returncode == 0
+    assert "_TOPODIAG_COMPLETE" in done.stdout
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=done.stdout, text=True, check=True, env=os.environ, timeout=60)
+
+
+# --- docs/topodiag.1 is what the help says
+
+
+def test_the_man_page_is_current():
+    assert build_man.PAGE.read_text(encoding="utf-8") == build_man.man_page(), "run python tools/build_man.py"
+
+
+def test_the_man_page_has_every_command_and_every_option():
+    page = build_man.man_page().replace("\\-", "-")
+    for words, command in ALL.items():
+        assert not words or f"\n.SS topodiag {' '.join(words).replace(OF_PATHS, 'PATH...')}\n" in page
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert re.search(rf"^\.B .*{re.escape(option.opts[-1])}\b", page, re.M), option.opts
+
+
+def test_the_lines_of_an_example_stay_lines():
+    assert "\n.nf\nExamples\n  topodiag diagnose incident/\n" in build_man.man_page()
+
+
+def test_text_is_never_taken_for_a_request():
+    assert build_man.roff(".so /etc/passwd") == "\\&.so /etc/passwd"
+    assert build_man.roff("'x \\fB-y") == "\\&'x \\efB\\-y"
