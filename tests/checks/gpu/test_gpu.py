@@ -15,9 +15,6 @@ from topodiag.checks.gpu.recovery import GpuRecovery
 from topodiag.checks.gpu.tests import SlowGpuInTest
 from topodiag.checks.gpu.xid import XidInLog, amd_troubles
 from topodiag.checks.host.settings import HostSettings
-from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.interface import Blob
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -79,7 +76,7 @@ TRANSLATES = ("iommu: Default domain type: Translated", "pci 0000:00:00.0: Addin
 
 def journal(*messages: str) -> Node:
     lines = "".join(f"Mar 04 05:06:07 tin-4 kernel: {message}\n" for message in messages)
-    return read_node(Evidence("tin-4", blobs=[Blob("journal.txt", lines.encode())])).node
+    return node_of(lines)
 
 
 def test_a_timeout_is_of_the_gpu_that_is_reset_next() -> None:

@@ -20,6 +20,7 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.job import Process
+from topodiag.model.node import Node
 from topodiag.words.own_data import own_data
 
 COMPLETION = (
@@ -110,10 +111,14 @@ def judge(*texts: str) -> Outcome:
     return LossyClass().judge(node_of(*texts))
 
 
+def node_of_samples(**texts: str) -> Node:
+    """What files of these names show: `before` and `after` are two samples of one node."""
+    blobs = [Blob(f"{name}.txt", text.encode()) for name, text in texts.items() if text]
+    return read_node(Evidence("pasted", blobs=blobs)).node
+
+
 def sampled(before: str, after: str) -> Outcome:
-    evidence = Evidence("pasted")
-    evidence.blobs += [Blob("before.txt", before.encode()), Blob("after.txt", after.encode())]
-    return LossyClass().judge(read_node(evidence).node)
+    return LossyClass().judge(node_of_samples(before=before, after=after))
 
 
 def counters(*, lost: int = 0, pause: int = 0, marked: int = 0) -> str:
@@ -149,10 +154,7 @@ TCP = "/sys/class/net/{}/statistics/tx_bytes:{}\n"
 
 
 def unused(before: str, after: str = "", settings: str = "") -> Outcome:
-    evidence = Evidence("pasted")
-    texts = {"before.txt": before, "after.txt": after, "env.txt": settings}
-    evidence.blobs += [Blob(name, text.encode()) for name, text in texts.items() if text]
-    return RdmaUnused().judge(read_node(evidence).node)
+    return RdmaUnused().judge(node_of_samples(before=before, after=after, env=settings))
 
 
 @examples("sent", "tcp", "settings", "wanted")

@@ -11,13 +11,11 @@ from tests.checks.bent import Built, machine
 from tests.checks.networks import with_pci
 from tests.checks.nodes import only, read, status
 from tests.checks.wanted import Wanted, shown
+from tests.evidence.filled import node_of
 from tests.tables import examples
 from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.checks.pcie.hops import hops
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
-from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.interface import Blob
 from topodiag.model.devices import Gpu, NicRole, PciDevice
 from topodiag.model.node import Node
 
@@ -66,12 +64,6 @@ def nic_alone() -> Node:
     return Node("n", nics=(nodes.nic(0, 0, bus_id=card.bus_id),), pci={card.bus_id: card})
 
 
-def pasted(text: str) -> Node:
-    evidence = Evidence("pasted")
-    evidence.blobs.append(Blob("pasted.txt", text.encode()))
-    return read_node(evidence).node
-
-
 NAMES = {
     "NIC": "Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]",
     "PORT": "PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)",
@@ -89,12 +81,12 @@ def end(place: str, name: str, able: str, now: str) -> str:
 
 def lspci(*ends: tuple[str, str, str, str]) -> Node:
     """A paste of lspci alone."""
-    return pasted("".join(end(*each) for each in ends))
+    return node_of("".join(end(*each) for each in ends))
 
 
 def downgraded(*links: tuple[str, str]) -> Node:
     """A paste of lspci that left the ability of GPUs out."""
-    return pasted("".join(f"{place}:00.0 {NAMES['GPU']}\n\t\tLnkSta: Speed {state}\n" for place, state in links))
+    return node_of("".join(f"{place}:00.0 {NAMES['GPU']}\n\t\tLnkSta: Speed {state}\n" for place, state in links))
 
 
 def uplink(*more: tuple[str, str, str, str], device: str = "32 x16") -> Node:
@@ -106,13 +98,13 @@ def uplink(*more: tuple[str, str, str, str], device: str = "32 x16") -> Node:
 def widths(*numbers: int) -> Node:
     """A query of widths alone."""
     rows = "\n".join(f"{number}, {width}" for number, width in enumerate(numbers))
-    return pasted(f"index, pcie.link.width.current\n{rows}\n")
+    return node_of(f"index, pcie.link.width.current\n{rows}\n")
 
 
 def generations(*gens: int, use: int) -> Node:
     """A query of generations and of the use of each GPU."""
     rows = "".join(f"{gpu}, {gen}, {use} %\n" for gpu, gen in enumerate(gens))
-    return pasted(f"index, pcie.link.gen.current, utilization.gpu [%]\n{rows}")
+    return node_of(f"index, pcie.link.gen.current, utilization.gpu [%]\n{rows}")
 
 
 BUILDERS: dict[str, Any] = {
@@ -174,7 +166,7 @@ def test_superchip_gpus_virtual_functions_and_storage_have_no_hop() -> None:
 def test_the_command_names_the_function_whose_first_line_grep_took_away() -> None:
     text = "$ sudo lspci -vvs c1:00.0 | grep -E 'Mellanox|Lnk'\n" + end("c1:00.0", "NIC", "16 x16", "8 x4")
     text += "$ sudo lspci -vvs 00:03.2 | grep Lnk\n" + end("", "", "16 x4", "8 x4")
-    node = pasted(text)
+    node = node_of(text)
     assert node.pci["0000:00:03.2"].max_width.value == 4
     assert only(slow(node)).message == "0000:c1:00.0 runs at PCIe Gen3 instead of Gen4"
     assert status(narrow(node)) == "clean"
