@@ -4,16 +4,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs, nodes
 from tests.checks import networks as network
+from tests.checks.bent import machine as built
 from tests.checks.networks import ib_h100
 from tests.checks.nodes import only, read, status
 from tests.checks.nvlink import test_xgmi as amd
-from tests.checks.wanted import expect
+from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples, rows
 from tests.verdict.judged import measured
 from topodiag.checks.env.bench import CostlySettingOfRun
@@ -24,7 +24,6 @@ from topodiag.checks.env.node_machine import NodeMachine
 from topodiag.checks.env.rules import VALUES, level, number, rules
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.model.bench import Benchmark
-from topodiag.model.devices import GpuFabric
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
@@ -62,24 +61,14 @@ def amd_without_xgmi() -> Node:
     return replace(amd.machine(), paths=nodes.l40s_box().paths)
 
 
-MACHINES: dict[str, Callable[[], Node]] = {
-    "amd": amd.machine,
-    "amd_board": amd_board,
-    "amd_without_xgmi": amd_without_xgmi,
-    "geforce": geforce,
-    "ib_h100": ib_h100,
-    "dgx1_v100": nodes.dgx1_v100,
-    "dgx_a100": nodes.dgx_a100,
-    "gb200_tray": nodes.gb200_tray,
-    "l40s_box": nodes.l40s_box,
-    "t4_node": nodes.t4_node,
-    "efa_vm": network.efa_vm,
-}
+BUILDERS: dict[str, Callable[[], Node]] = {
+    "amd": amd.machine, "amd_board": amd_board, "amd_without_xgmi": amd_without_xgmi, "geforce": geforce
+}  # fmt: skip
 
 
 @examples("machine", "pair", "severity")
 def test_a_setting_that_costs_something_on_this_node_is_found(machine: str, pair: str, severity: Severity) -> None:
-    finding = only(costs(MACHINES[machine](), pair))
+    finding = only(costs(built(machine, **BUILDERS), pair))
     assert finding.severity is severity
     assert finding.message.startswith(f"{pair} (environment): ")
     assert finding.observed == f"{pair} in environment"
@@ -89,7 +78,7 @@ def test_a_setting_that_costs_something_on_this_node_is_found(machine: str, pair
 
 @examples("machine", "pair")
 def test_a_setting_that_costs_nothing_here_is_silent(machine: str, pair: str) -> None:
-    assert status(costs(MACHINES[machine](), pair)) == "clean"
+    assert status(costs(built(machine, **BUILDERS), pair)) == "clean"
 
 
 @examples("pair", "topics", "expected")
@@ -98,8 +87,9 @@ def test_a_setting_of_a_machine_that_nobody_saw_is_not_judged(pair: str, topics:
     assert status(CostlySetting().judge(node, ())) == expected
 
 
-def test_gpus_of_which_no_way_between_them_was_read_do_not_clear_a_setting_of_peers() -> None:
-    assert status(costs(replace(ib_h100(), paths={}), "NCCL_P2P_DISABLE=1")) == "unknown"
+@examples("machine", "changes", "pairs", "wanted")
+def test_settings_of_a_changed_machine(machine: str, changes: dict[str, Any], pairs: list[str], wanted: Wanted) -> None:
+    assert shown(costs(built(machine, changes), *pairs), wanted) == wanted
 
 
 def test_every_rule_has_an_example_that_fires() -> None:
@@ -114,40 +104,6 @@ def test_rules_speak_of_values_and_machines_that_the_program_knows() -> None:
         for rule in rules(subject):
             assert rule.value in VALUES, rule
             assert all(hasattr(machine, condition.removeprefix("not ")) for condition in rule.conditions), rule
-
-
-def test_dmabuf_off_costs_gpudirect_where_no_module_stands_in() -> None:
-    node = nodes.with_os(ib_h100(), peermem=read(False))
-    assert only(costs(node, "NCCL_DMABUF_ENABLE=0")).severity is E
-
-
-def with_paths(node: Node, kind: PathType, a: str, b: str) -> Node:
-    return replace(node, paths={**node.paths, (a, b): replace(node.paths[a, b], type=kind)})
-
-
-def test_detours_that_are_switched_off_count_where_they_would_be_taken() -> None:
-    mesh = with_paths(nodes.dgx1_v100(), PathType.NVB, "GPU0", "GPU5")
-    assert only(costs(mesh, "NCCL_NVB_DISABLE=1")).severity is W
-    assert status(costs(ib_h100(), "NCCL_NVB_DISABLE=1")) == "clean"
-    rails = with_paths(ib_h100(), PathType.PXN, "GPU0", "mlx5_5")
-    assert only(costs(rails, "NCCL_PXN_DISABLE=1")).severity is W
-    assert status(costs(nodes.t4_node(), "NCCL_PXN_DISABLE=1")) == "clean"
-
-
-@pytest.mark.parametrize("pair", ["NCCL_NET_PLUGIN=ucx", "NCCL_NET=IBext"])
-def test_with_a_network_plug_in_the_internal_transport_may_be_off(pair: str) -> None:
-    assert status(costs(ib_h100(), pair, "NCCL_IB_DISABLE=1")) == "clean"
-
-
-def test_a_node_outside_of_a_multi_node_domain_has_no_multi_node_nvlink_to_lose() -> None:
-    lone = nodes.with_gpus(nodes.gb200_tray(), fabric=GpuFabric(cluster_uuid=read(nodes.ZERO_UUID)))
-    assert status(costs(lone, "NCCL_MNNVL_ENABLE=0")) == "clean"
-
-
-def test_distances_that_are_not_known_leave_only_loc_to_be_found() -> None:
-    blind = replace(ib_h100(), paths={}, smi_matrix={})
-    assert status(costs(blind, "NCCL_NET_GDR_LEVEL=PIX")) == "clean"
-    assert status(costs(blind, "NCCL_NET_GDR_LEVEL=LOC")) == "finding"
 
 
 # --- where it is set ------------------------------------------------------------------------------------------
@@ -184,19 +140,6 @@ def test_a_list_that_leaves_nics_out_says_which_and_what_they_carry(value: str, 
     )
     assert len(finding.where.nics) == lost
     assert finding.cost.gbs_lost == 50.0 * lost
-
-
-@pytest.mark.parametrize("value", ["mlx5", "mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7", "^mlx4", "", "^"])
-def test_a_list_that_takes_no_compute_nic_away_is_silent(value: str) -> None:
-    assert status(costs(ib_h100(), f"NCCL_IB_HCA={value}")) == "clean"
-
-
-def test_leaving_out_a_nic_that_is_down_costs_nothing() -> None:
-    assert status(costs(network.with_port(ib_h100(), 3, **network.DOWN), "NCCL_IB_HCA=^mlx5_3")) == "clean"
-
-
-def test_the_list_means_nothing_to_elastic_fabric_adapters() -> None:
-    assert status(costs(network.efa_vm(), "NCCL_IB_HCA=mlx5")) == "clean"
 
 
 # --- numbers and levels ---------------------------------------------------------------------------------------
