@@ -125,11 +125,6 @@ def test_the_environment_overrides_conf_files_and_the_users_file_the_systems() -
     assert status(costs(system, "NCCL_IB_DISABLE=0")) == "clean"
 
 
-def test_settings_that_were_not_read_are_unknown() -> None:
-    assert status(CostlySetting().judge(ib_h100(), ())) == "unknown"
-    assert status(CostlySetting().judge(replace(ib_h100(), topics=frozenset({Topic.SETTINGS})), ())) == "clean"
-
-
 # --- NCCL_IB_HCA ----------------------------------------------------------------------------------------------
 
 
@@ -202,11 +197,6 @@ def test_the_same_name_in_another_file_is_another_matter() -> None:
     one, other = conf("NCCL_DEBUG=INFO"), conf("NCCL_DEBUG=WARN", path="home/a/.nccl.conf")
     both = Node("gpu-001", conf_lines=one.conf_lines + other.conf_lines)
     assert status(judge(both)) == "clean"
-
-
-def test_no_file_is_not_applicable_and_no_look_is_unknown() -> None:
-    assert status(judge(conf())) == "not_applicable"
-    assert status(judge(Node("gpu-001"))) == "unknown"
 
 
 @given(

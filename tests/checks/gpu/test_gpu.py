@@ -123,10 +123,6 @@ def from_host(*gbs: float) -> Node:
     )
 
 
-def test_without_a_test_there_is_no_question() -> None:
-    assert status(judged(nodes.hgx_h100())) == "not_applicable"
-
-
 def test_one_gpu_that_is_slow_with_all_others_is_an_error() -> None:
     finding = only(judged(copied({3: 25.1})))
     assert finding.message == "GPU3: copies with every other GPU at 25.1 GB/s and less, 387 among the rest"

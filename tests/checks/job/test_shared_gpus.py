@@ -63,10 +63,6 @@ def test_two_gpus_do_not_tell_which_process_is_the_odd_one() -> None:
     assert judged(on(1, "serve.py", pid=991), gpus=range(2)).status is Status.NOT_APPLICABLE
 
 
-def test_without_a_list_of_processes_nothing_is_known() -> None:
-    assert SecondProgram().judge(replace(nodes.hgx_h100(), topics=frozenset())).status is Status.UNKNOWN
-
-
 # --- JOB004 by memory of a GPU that is taken before the job has any
 
 

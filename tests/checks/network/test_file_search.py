@@ -63,8 +63,3 @@ def test_a_file_that_nccl_refuses_is_the_business_of_another_check() -> None:
     refused = Refusal("structure", "XML Parse error", 1, 0, "", 18, 30)
     node = made.alone(board(), refusals=(refused,), asked=(28,))
     assert TreesLostInFile().judge(node, ()).status is Status.NOT_APPLICABLE
-
-
-def test_without_a_file_there_is_nothing_to_judge() -> None:
-    assert TreesLostInFile().judge(made.machine(), ()).status is Status.NOT_APPLICABLE
-    assert TreesLostInFile().judge(made.told_to_read("/etc/topo.xml"), ()).status is Status.UNKNOWN

@@ -141,11 +141,6 @@ def test_counters_of_the_priorities(after: dict[str, int], wanted: Wanted) -> No
     assert shown(sampled(counters(), counters(**after)), wanted) == wanted
 
 
-def test_infiniband_has_no_such_class() -> None:
-    state = f"{PORT}/link_layer:InfiniBand\n"
-    assert sampled(state + counters(), state + counters(lost=900)).status is Status.NOT_APPLICABLE
-
-
 # --- NET010: RDMA is configured and its counters do not move
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.checks import jobs, nodes
 from tests.checks.bent import Built, machine
-from tests.checks.nodes import read, status
+from tests.checks.nodes import read
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.nvlink.errors import NvlinkErrors, unpack_ber
@@ -69,12 +69,6 @@ def test_a_list_of_links_that_was_cut_off_accuses_nobody(shown: int) -> None:
     assert fewer(cut).status is Status.UNKNOWN
     alike = nodes.with_gpus(nodes.hgx_h100(), nvlinks=nodes.links(shown, 26.562))
     assert fewer(alike).status is Status.UNKNOWN
-
-
-def test_mig_reads_links_as_down_and_is_not_judged() -> None:
-    node = nodes.with_gpus(nodes.hgx_h100(), mig=read(True), nvlinks=nodes.links(18, 26.562, tuple(range(18))))
-    for check in (fewer, slow, pairs):
-        assert status(check(node)) == "not_applicable"
 
 
 # --- NVL002 ---------------------------------------------------------------------------------------------------

@@ -116,12 +116,6 @@ BUILDERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("check", [NarrowPcieLink, SlowPcieLink])
-def test_a_node_without_devices_is_not_applicable_and_one_without_its_pci_tree_unknown(check: Any) -> None:
-    assert status(check().judge(Node("empty"), ())) == "not_applicable"
-    assert status(check().judge(nodes.t4_node(), ())) == "unknown"
-
-
 @examples("node", "changes", "wanted")
 def test_links_with_fewer_lanes(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
     assert shown(narrow(machine(node, changes, **BUILDERS)), wanted) == wanted

@@ -49,10 +49,6 @@ def test_names_of_nccl_of_plug_ins_and_of_others_are_silent(name: str) -> None:
     assert status(names(f"{name}=1")) == "clean"
 
 
-def test_settings_that_were_not_read_are_unknown() -> None:
-    assert status(UnknownSetting().judge(Node("gpu-001"), ())) == "unknown"
-
-
 def test_the_rules_speak_of_names_that_nccl_reads() -> None:
     assert {rule.name for rule in rules("node") if rule.name.startswith("NCCL_")} <= nccl_variables.known()
 

@@ -4,19 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.checks import jobs, nodes
 from tests.checks import topo_trees as made
 from tests.checks.bent import Built, machine
-from tests.checks.nodes import read, status
+from tests.checks.nodes import read
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.checks.topo.job_file import TopologyFileRefused
 from topodiag.checks.topo.job_tree import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.checks.topo.virtual_pci import VirtualPciTree
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Severity
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice, SystemLink
 from topodiag.model.node import Node
@@ -24,12 +22,6 @@ from topodiag.model.provenance import Origin
 from topodiag.model.system import Process, Setting
 
 # --- TOP004 --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("check", [GpuShortInFile(), DeviceTwiceInFile()])
-def test_without_a_file_there_is_nothing_to_judge(check: GpuShortInFile) -> None:
-    assert check.judge(made.machine(), ()).status is Status.NOT_APPLICABLE
-    assert check.judge(made.told_to_read("/etc/topo.xml"), ()).status is Status.UNKNOWN
 
 
 def mesh() -> Element:
@@ -153,11 +145,6 @@ def short(name: str, gbs: float) -> Callable[[int, NcclSystem], NcclSystem]:
 
 def judge(node: Node) -> Any:
     return VirtualPciTree().judge(node, ())
-
-
-@pytest.mark.parametrize("build", nodes.HEALTHY)
-def test_bare_metal_is_not_judged(build: Any) -> None:
-    assert status(judge(build())) == "not_applicable"
 
 
 def unseen() -> Node:
