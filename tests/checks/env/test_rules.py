@@ -12,7 +12,7 @@ from tests.checks import networks as network
 from tests.checks.bent import machine as built
 from tests.checks.networks import ib_h100
 from tests.checks.nodes import only, read, status
-from tests.checks.nvlink import test_xgmi as amd
+from tests.checks.nvlink import test_nvlinks as amd
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples, rows
 from tests.verdict.judged import measured
@@ -54,15 +54,15 @@ def geforce() -> Node:
 
 
 def amd_board() -> Node:
-    return replace(amd.machine(), paths=ib_h100().paths)
+    return replace(amd.amd_machine(), paths=ib_h100().paths)
 
 
 def amd_without_xgmi() -> Node:
-    return replace(amd.machine(), paths=nodes.l40s_box().paths)
+    return replace(amd.amd_machine(), paths=nodes.l40s_box().paths)
 
 
 BUILDERS: dict[str, Callable[[], Node]] = {
-    "amd": amd.machine, "amd_board": amd_board, "amd_without_xgmi": amd_without_xgmi, "geforce": geforce
+    "amd": amd.amd_machine, "amd_board": amd_board, "amd_without_xgmi": amd_without_xgmi, "geforce": geforce
 }  # fmt: skip
 
 
