@@ -1,4 +1,4 @@
-"""JOB006: who did not enter the collective that the others wait in."""
+"""JOB006: who did not enter the collective that the others wait in, by counts, dumps, splits, sizes and stacks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +10,7 @@ from tests.checks import jobs
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.job.hang.check import RankBehind
+from topodiag.checks.job.hang.dumps import fronts_of, roots_of
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.diagnostics import Frame, Stack
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
@@ -320,3 +321,48 @@ def test_a_rank_that_computes_is_named_with_little_confidence_since_a_dump_is_on
 @examples("stacks")
 def test_stacks_that_part_nobody_are_unknown(stacks: tuple[tuple[tuple[str, str], ...], ...]) -> None:
     assert judged(*stacks).status is Status.UNKNOWN
+
+
+# --- JOB006 over several process groups: one rank that is behind explains all groups that wait for its group
+
+
+TENSOR = {rank: tuple(range(rank // 4 * 4, rank // 4 * 4 + 4)) for rank in range(8)}
+DATA = {rank: (rank % 4, rank % 4 + 4) for rank in range(8)}
+
+
+def record(rank: int, tensor: int, data: int, waits: str = "") -> FlightRecord:
+    """A dump whose last operation of a group is started where the rank `waits` there, else completed."""
+    entries = [
+        ("1", tensor, "all_reduce", "started" if waits == "tp" else "completed"),
+        ("2", data, "reduce_scatter", "started" if waits == "dp" else "completed"),
+    ]
+    groups = {"1": TENSOR[rank], "2": DATA[rank]}
+    return FlightRecord(rank, tuple(entries), groups, {"1": "tp", "2": "dp"}, jobs.origin("{}"))
+
+
+def test_groups_of_one_name_are_told_apart_by_their_ranks() -> None:
+    job = jobs.job(flight=tuple(record(rank, 8, 4) for rank in range(8)))
+    assert sorted(front.members for front in fronts_of(job)) == sorted({*TENSOR.values(), *DATA.values()})
+
+
+def test_the_rank_behind_in_its_tensor_group_explains_the_data_groups() -> None:
+    before = [record(rank, 9, 4, "dp") for rank in range(4)]
+    stuck = [record(rank, 8 - (rank == 6), 3, "" if rank == 6 else "tp") for rank in range(4, 8)]
+    findings = RankBehind().judge(jobs.job(flight=(*before, *stuck), events=(WATCHDOG,))).findings
+    assert [(finding.where.ranks, finding.severity) for finding in findings] == [((6,), Severity.ERROR)]
+    assert "process group tp" in findings[0].message
+    assert "in other groups" in findings[0].cost.text
+
+
+def test_where_all_wait_for_each_other_every_group_is_told() -> None:
+    one = FlightRecord(0, (("a", 2, "all_reduce", "started"), ("b", 1, "all_reduce", "completed")),
+                       {"a": (0, 1), "b": (0, 1)}, {}, None)  # fmt: skip
+    other = FlightRecord(1, (("a", 1, "all_reduce", "completed"), ("b", 2, "all_reduce", "started")),
+                         {"a": (0, 1), "b": (0, 1)}, {}, None)  # fmt: skip
+    assert len(roots_of(list(fronts_of(jobs.job(flight=(one, other)))))) == 2
+
+
+def test_two_ranks_that_are_behind_in_groups_of_their_own_are_both_named() -> None:
+    flight = [record(rank, 8 - (rank in (1, 6)), 4, "" if rank in (1, 6) else "tp") for rank in range(8)]
+    findings = RankBehind().judge(jobs.job(flight=tuple(flight))).findings
+    assert sorted(finding.where.ranks for finding in findings) == [(1,), (6,)]
