@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.env.test_rules import conf, judge
-from tests.checks.shared.test_nccl_variables import names as of_settings
+from tests.checks.shared.test_shared import names as of_settings
 from tests.evidence.live.test_step_times import megatron
 from tests.evidence.network.test_rdma import measured
 from tests.fuzz.readers import readers, seeds_of

@@ -1,4 +1,4 @@
-"""FLT003: what is otherwise than in the last good capture, and what only looks so."""
+"""FLT002 and FLT003: two populations of nodes, and what is otherwise than in the last good capture."""
 
 from dataclasses import replace
 
@@ -7,9 +7,32 @@ import pytest
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.fleet.changed import MAX_TOLD, ChangedSinceGood, changes_between, same_machine
+from topodiag.checks.fleet.populations import TwoPopulations
 from topodiag.model.finding import Outcome, Severity, Status
-from topodiag.model.fleet import FactKind, NodeFact
+from topodiag.model.fleet import Association, Cohort, FactKind, NodeFact, Population, Populations
 from topodiag.model.history import Capture, NodeHistory
+
+OLD, NEW = tuple(f"n{at}" for at in range(8)), tuple(f"n{at}" for at in range(8, 20))
+SPLIT = Populations(
+    (("driver", "NVIDIA driver", ("",)), ("os", "kernel", ("",))),
+    (Population(("570", "5.15"), NEW), Population(("550", "5.4"), OLD)),
+    20,
+)
+SPLITS = {
+    "two facts": SPLIT,
+    "two facts, as racks": replace(SPLIT, association=Association("rack", ("r1", "r2"), 0.9)),
+    "MTU": replace(SPLIT, facts=(("mtu", "MTU", ("mlx5_0/1",)),)),
+}
+
+
+@examples("nodes", "splits", "wanted")
+def test_populations_of_nodes(nodes: list[str] | None, splits: list[str], wanted: Wanted) -> None:
+    cohort = Cohort("DGX H100", (), tuple(nodes or OLD + NEW), compared=100, populations=tuple(map(SPLITS.get, splits)))
+    assert shown(TwoPopulations().judge(cohort), wanted) == wanted
+
+
+# --- FLT003: what is otherwise than in the last good capture, and what only looks so
+
 
 DAY = 86400.0
 
