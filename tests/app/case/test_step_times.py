@@ -1,17 +1,37 @@
-"""Step times among the evidence: alone, between NCCL's lines, in packed logs, beside an error of the job."""
+"""Step times and the Inspector's records among the evidence of jobs; what is read leaves memory."""
 
+import gc
 import gzip
 import io
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.checks import jobs
 from tests.evidence.layout.test_job_file import dump
 from tests.evidence.live.test_step_times import megatron
+from tests.scanned import node_at
+from topodiag.app.case.collecting import OBJECTS, few_collections
+from topodiag.app.case.inspector import ALONE, with_inspection
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs
+from topodiag.app.scan import scan
+from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError
+from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+from topodiag.nccl.search import attempt, search
+from topodiag.nccl.search.searched import first_system
+from topodiag.nccl.settings import read_settings
+from topodiag.nccl.topo.detect import tree_of
 from topodiag.report.job.json import job_facts
 
 LOG = (
@@ -125,3 +145,110 @@ def test_a_run_whose_last_step_is_below_its_total_is_said_to_be_cut(tmp_path: Pa
     verdict = diagnose(write(tmp_path, train=steps)).verdict
     assert ("its log ends at step 39 of 100, and does not say why" in verdict.headline) == cut
     assert any(step.command.startswith("topodiag diagnose") for step in verdict.next_evidence) == cut
+
+
+# --- records of NCCL's Inspector beside the jobs that they are of
+
+
+def comm(number: int, *pids: int, host: str = "n0") -> InspectorCommunicator:
+    members = {at: InspectorMember(at, host, pid) for at, pid in enumerate(pids)}
+    return InspectorCommunicator(number, f"c{number}", len(pids), 1, members)
+
+
+def logged(comm_id: int) -> Job:
+    job = jobs.job(1)
+    return replace(
+        job, communicators=tuple(replace(communicator, comm_id=comm_id) for communicator in job.communicators)
+    )
+
+
+def hashes(job: Job) -> set[int]:
+    return {communicator.hash for communicator in job.inspection.communicators} if job.inspection is not None else set()
+
+
+def test_records_of_two_jobs_are_those_of_each() -> None:
+    first, second = logged(0xA), logged(0xB)
+    inspection = Inspection((comm(0xA, 1, 2), comm(0xB, 11, 12), comm(3, 2), comm(4, 12)))
+    runs = with_inspection((first, second), inspection)
+    assert [hashes(job) for job in runs] == [{0xA, 3}, {0xB, 4}]
+
+
+def test_what_is_of_no_job_of_the_logs_is_a_job_of_its_own() -> None:
+    runs = with_inspection((logged(0xA),), Inspection((comm(0xA, 1, 2), comm(7, 31, 32))))
+    assert [(job.name, hashes(job)) for job in runs][1] == (ALONE, {7})
+    assert hashes(runs[0]) == {0xA}
+
+
+def test_records_without_a_log_are_jobs_apart_where_their_groups_share_no_process() -> None:
+    runs = with_inspection((), Inspection((comm(1, 1, 2), comm(2, 3, 4), comm(3, 2, 5))))
+    assert [(job.name, hashes(job)) for job in runs] == [(ALONE, {1, 3}), (f"{ALONE} 2", {2})]
+
+
+@given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4, unique=True), max_size=12))
+def test_the_order_of_communicators_splits_no_job(groups: list[list[int]]) -> None:
+    communicators = [comm(0xA + 100 * at, *pids) for at, pids in enumerate(groups)]
+    shuffled = sorted(communicators, key=lambda communicator: (communicator.hash * 7919) % 31)
+    one = with_inspection((logged(0xA),), Inspection(tuple(communicators)))
+    other = with_inspection((logged(0xA),), Inspection(tuple(shuffled)))
+    assert [hashes(job) for job in one] == [hashes(job) for job in other]
+
+
+# --- what is read and judged leaves memory when nobody holds it, without a search for cycles, which are seldom
+
+
+@contextmanager
+def no_search() -> Iterator[None]:
+    """Python searches for no garbage inside, and afterwards where it did before."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def test_searches_are_seldom_inside_and_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with few_collections():
+        assert gc.get_threshold()[0] >= OBJECTS
+    assert gc.get_threshold() == before
+
+
+def test_a_draft_is_gone_with_its_last_user() -> None:
+    draft = NodeDraft()
+    gpu = draft.gpu(index=0, bus_id="00000000:1B:00.0")
+    gpu.child("nvlink", 4).offer("speed", 26.562, Origin("made"))
+    draft.gpu(bus_id="00000000:1B:00.0", uuid="GPU-made").absorb(draft.gpu(index=1))
+    draft.pair("smi", gpu, draft.nic(rdma="mlx5_0"), "PIX", Origin("made"))
+    gone = weakref.ref(draft)
+    with no_search():
+        del draft, gpu
+        assert gone() is None
+
+
+def test_a_scan_leaves_nothing_to_search_for() -> None:
+    scan(["fixture:dgx-h100-gpu3-12of18-nvlink"])  # what is kept between runs is there
+    gc.freeze()  # what other tests made: seconds to search, and nothing of this scan
+    with no_search():
+        scan(["fixture:dgx-h100-gpu3-12of18-nvlink"])
+        assert gc.collect() < 500  # the draft of a node alone is thousands
+
+
+def test_attempts_of_nccls_search_are_gone_when_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[object]] = []
+
+    class Watched(attempt._Attempt):
+        __slots__ = ("__weakref__",)
+
+        def __init__(self, *args: object) -> None:
+            super().__init__(*args)  # type: ignore[arg-type]
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(attempt, "_Attempt", Watched)
+    settings = read_settings({}, minor=28)
+    system = first_system(tree_of(node_at("fixture:hgx-a100")).tree, 8, minor=28, settings=settings)
+    with no_search():
+        search.search_graphs(system, settings)
+        assert made
+        assert all(each() is None for each in made)
