@@ -215,33 +215,22 @@ class TestWithALogInTheSameFile:
         log = gzip.decompress((CORPUS / "jobs" / name / "logs" / "rank000.log.gz").read_bytes()).decode()
         return log + printed(beta, ranks=16, hosts=2)
 
-    def test_the_machine_is_what_nccl_printed(self, tmp_path: Path) -> None:
-        result = judged(tmp_path, self.text("b_h100_2node", 180))
-        (made,) = result.benchmarks
-        assert made.expected.machine == "node00 (from NCCL's log)"
-        assert made.expected.confidence is Confidence.HIGH
+    def test_the_machine_is_what_nccl_printed_wherever_its_log_is_given(self, tmp_path: Path) -> None:
+        logs, text = str(CORPUS / "jobs" / "b_h100_2node" / "logs"), self.text("b_h100_2node", 180)
+        table = str(filed(tmp_path, "table.log", printed(180, ranks=16, hosts=2)))
+        result = judged(tmp_path, text)
         assert len(result.jobs) == 1
+        assert result.benchmarks[0].expected.confidence is Confidence.HIGH
+        with standard_input(io.BytesIO(text.encode())):
+            answers = [result, bench(["-"])]
+        answers += [bench([table], options=BenchOptions(machine=(logs,))), bench([table, logs])]
+        machines = [benchmark.expected.machine for answer in answers for benchmark in answer.benchmarks]
+        assert machines == ["node00 (from NCCL's log)"] * 4
 
     def test_a_node_with_one_nic_of_eight_is_expected_to_be_slower(self, tmp_path: Path) -> None:
         (whole,) = judged(tmp_path, self.text("b_h100_2node", 180)).benchmarks
         (single,) = judged(tmp_path, self.text("f_h100_2node_1nic", 20)).benchmarks
         assert single.expected.busbw_gbs < whole.expected.busbw_gbs / 3
-
-    def test_standard_input_carries_the_log_as_well(self) -> None:
-        text = self.text("b_h100_2node", 180).encode()
-        with standard_input(io.BytesIO(text)):
-            (benchmark,) = bench(["-"]).benchmarks
-        assert benchmark.expected.machine == "node00 (from NCCL's log)"
-
-    def test_a_log_can_be_given_beside_the_table(self, tmp_path: Path) -> None:
-        logs = str(CORPUS / "jobs" / "b_h100_2node" / "logs")
-        (made,) = judged(tmp_path, printed(180, ranks=16, hosts=2), BenchOptions(machine=(logs,))).benchmarks
-        assert made.expected.machine == "node00 (from NCCL's log)"
-
-    def test_a_log_among_the_paths_is_the_machine_too(self, tmp_path: Path) -> None:
-        (tmp_path / "out.log").write_text(printed(180, ranks=16, hosts=2))
-        (benchmark,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
-        assert benchmark.expected.machine == "node00 (from NCCL's log)"
 
     def test_a_log_of_other_hosts_is_not_the_machine(self, tmp_path: Path) -> None:
         (tmp_path / "out.log").write_text(printed(180, ranks=16, hosts=2).replace("node0", "gpu0"))

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import gzip
 import json
 import os
 import re
@@ -219,11 +218,6 @@ def test_saved_facts_tell_the_same_job(small, tmp_path):
     assert json.loads(first.stdout)["facts"] == json.loads(again.stdout)["facts"]
 
 
-def test_a_packed_log_is_the_same_job(small, tmp_path):
-    done = logs_of(str(filed(tmp_path, "job.log.gz", gzip.compress(log().encode()))), "--ranks", "--fail-on", "never")
-    assert "0000:01:00.0" in done.stdout
-
-
 def test_tables_are_written_as_csv_and_parquet(small, tmp_path):
     rows = logs_of(small, "--csv", "ranks", "--fail-on", "never").stdout.splitlines()
     assert rows[0] == "job,rank,host,pid,cuda_dev,nvml_dev,bus_id,nics"
@@ -238,19 +232,6 @@ def test_a_missing_or_wrong_file_is_exit_2(tmp_path):
     done = logs_of(str(filed(tmp_path, "picture.log", b"\x89PNG\r\n\x1a\n" + bytes(100))))
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("args", [["--help"], ["scan", "--help"], ["logs", "--help"], ["env"], ["scan", "-"]])
-def test_only_reading_logs_loads_numpy(args):
-    code = (
-        "import sys\nfrom topodiag.cli import main\n"
-        f"try:\n    main({args!r})\nexcept SystemExit:\n    pass\n"
-        "sys.exit(bool({'numpy', 'pyarrow', 'pandas'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=b"\tGPU0\nGPU0\t X\n", capture_output=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_every_option_is_in_the_guide():
