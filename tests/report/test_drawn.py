@@ -21,7 +21,7 @@ from tests.cli.test_sessions import answered
 from tests.printed import drawn, written
 from tests.report import machines
 from tests.report.bench import test_table as bench
-from tests.report.formats import test_json as json_report
+from tests.report.formats import test_formats as json_report
 from tests.report.job import excerpts
 from tests.report.job import test_views as job
 from tests.report.place import test_look as place
