@@ -1,12 +1,16 @@
-"""A capture and the kernel's messages of the same machine are one node, and one event counts once."""
+"""Verdicts of one node, and the scene of a case."""
+
+import pytest
 
 from tests.checks.nodes import read
 from tests.tables import examples
 from tests.verdict.machines import NOON, capture, kernel_log, xid
-from topodiag.model.devices import NetDev
+from topodiag.model.devices import Gpu, NetDev
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
+from topodiag.model.result import Case
 from topodiag.verdict.one_node import merged
+from topodiag.verdict.scene import Scene
 
 BOOT = 1_760_000_400.0 - 360_000.0
 
@@ -51,3 +55,19 @@ def test_a_kernel_log_under_the_address_of_a_machine_goes_into_its_capture_under
     parts = [kernel_log("10.0.0.5", xid(1.0)), interfaces("n1", eth0="10.0.0.5"), capture("10.0.0.5")]
     (node,) = merged(parts, lambda name: names.get(name, name))
     assert (node.host, len(node.events), len(node.netdevs)) == ("n1", 1, 1 + len(capture("n1").netdevs))
+
+
+# --- what rules ask of a case: which machines it shows
+
+
+@pytest.mark.parametrize(
+    ("node", "shown"),
+    [
+        pytest.param(Node("out", nameless=True), False, id="rows of a program alone"),
+        pytest.param(Node("out", nameless=True, topics=frozenset({Topic.GPUS})), True, id="a text that shows its GPUs"),
+        pytest.param(Node("out", nameless=True, gpus=(Gpu(0),)), True, id="a text of its GPUs in rows"),
+        pytest.param(Node("n0"), True, id="a host that is named"),
+    ],
+)
+def test_rows_in_a_text_of_a_program_are_no_machine(node: Node, *, shown: bool) -> None:
+    assert Scene(Case(nodes=(node,))).captured == ({node.host} if shown else frozenset())
