@@ -73,7 +73,7 @@ def of_answer(make: Callable[[], Result]) -> Callable[..., str]:
 
 def of_json(result: Result) -> Callable[..., str]:
     def text() -> str:
-        document = json_report.rendered(result)
+        document = json_report.as_json(result)
         assert_valid(json.loads(document), json_report.SCHEMA)
         return document
 
