@@ -1,4 +1,4 @@
-"""Look-ups in the datasheets: names as the tools print them, ids as the kernel shows them."""
+"""The catalogue of systems, AMD's GPUs and compute capabilities among them."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from tests.tables import examples, parts
 from topodiag.hardware import catalog
+from topodiag.hardware.amd import XGMI_LANES, amd_gpu_by_name, amd_gpus, amd_system_by_name, amd_systems
+from topodiag.hardware.compute import peak
 from topodiag.hardware.specs import GpuSpec, InstanceSpec
+from topodiag.words.own_data import own_data
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 
@@ -219,3 +222,103 @@ def test_every_type_is_in_the_guide() -> None:
 
 def test_an_unknown_name_finds_nothing() -> None:
     assert catalog.instance_by_name("p9.96xlarge") is None
+
+
+# --- AMD's accelerators and machines: found by the names that tools print, each with its source
+
+
+@pytest.mark.parametrize("said", ["AMD Instinct MI300X", "MI300X", "amd instinct mi300x vf", "Instinct MI300X OAM"])
+def test_a_gpu_is_found_by_its_product_name(said: str) -> None:
+    amd_gpu = amd_gpu_by_name(said)
+    assert amd_gpu.name == "MI300X"
+
+
+def test_rocm_smi_names_the_card_of_two_dies_by_its_family() -> None:
+    amd_gpu = amd_gpu_by_name("AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2")
+    assert (amd_gpu.name, amd_gpu.dies) == ("MI250X", 2)
+
+
+@pytest.mark.parametrize("said", ["", "NVIDIA H100 80GB HBM3", "MI300XX", "MI" * 5000])
+def test_other_names_are_nothing_of_amds(said: str) -> None:
+    assert amd_gpu_by_name(said) is None
+    assert amd_system_by_name(said) is None
+
+
+def test_a_machine_is_found_whatever_its_signs_and_case() -> None:
+    for name in ("BM.GPU.MI300X.8", "bm-gpu-mi300x-8"):
+        amd_system = amd_system_by_name(name)
+        assert amd_system.nics == (8, 400.0)
+
+
+def test_every_entry_has_a_source_and_links_to_all_other_gpus() -> None:
+    assert all(each.source for each in (*amd_gpus(), *amd_systems()))
+    assert all(system.gpu.links == system.gpus - 1 for system in amd_systems())
+    assert all(gpu.rccl_gbs < gpu.line_gbs for gpu in amd_gpus())
+
+
+# --- AMD's accelerators in the catalogue: each from MI50 to MI355X, with its links, its dies and where that is written
+
+PRODUCTS = ("MI50", "MI60", "MI100", "MI210", "MI250", "MI250X", "MI300A", "MI300X", "MI325X", "MI350X", "MI355X")
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_each_product_is_found_as_tools_print_it(name: str) -> None:
+    for text in (name, f"AMD Instinct {name}", f"Instinct {name} OAM", f"amd instinct {name.lower()}"):
+        amd_gpu = amd_gpu_by_name(text)
+        assert amd_gpu.name == name
+
+
+def test_a_figure_has_its_source_and_fits_the_others() -> None:
+    assert {gpu.name for gpu in amd_gpus()} >= set(PRODUCTS)
+    for gpu in amd_gpus():
+        assert len(gpu.source) > 30
+        assert 0 < gpu.rccl_gbs <= gpu.line_gbs
+        assert gpu.pcie_gen in (4, 5)
+        assert gpu.dies in (1, 2)
+        assert list(gpu.partitions.values()) == sorted(gpu.partitions.values())
+
+
+@examples("name", "dies", "links")
+def test_cards_of_two_dies_show_two_devices(name: str, dies: int, links: int) -> None:
+    amd_gpu = amd_gpu_by_name(name)
+    assert (amd_gpu.dies, amd_gpu.links) == (dies, links)
+
+
+@examples("name", "modes")
+def test_partitions_are_those_that_the_driver_allows(name: str, modes: dict[str, int]) -> None:
+    amd_gpu = amd_gpu_by_name(name)
+    assert dict(amd_gpu.partitions) == modes
+
+
+@examples("name", "gt_s")
+def test_a_line_rate_is_sixteen_lanes_of_its_transfers(name: str, gt_s: float) -> None:
+    amd_gpu = amd_gpu_by_name(name)
+    assert amd_gpu.line_gbs == pytest.approx(gt_s * XGMI_LANES / 8)
+
+
+# --- peaks of the GPUs: dense, halved from what is printed with sparsity, each with a source
+
+
+@examples("gpu", "precision", "tflops")
+def test_peaks_are_dense(gpu: str, precision: str, tflops: float) -> None:
+    spec = catalog.gpu_by_name(gpu)
+    assert spec is not None
+    found = peak(spec, precision)
+    assert found.tflops == tflops
+    assert found.source
+
+
+def test_an_a100_has_no_fp8_and_a_t4_no_bf16() -> None:
+    for name, precision in (("NVIDIA A100-SXM4-80GB", "fp8"), ("Tesla T4", "bf16")):
+        spec = catalog.gpu_by_name(name)
+        assert spec is not None
+        assert peak(spec, precision) is None
+
+
+def test_every_row_names_known_products_and_no_other_precision() -> None:
+    known = {spec.name for spec in catalog.gpus()} | {spec.family for spec in catalog.gpus()}
+    for row in own_data("hardware/compute")["gpu"]:
+        names = row["names"]
+        assert isinstance(names, list)
+        assert set(names) <= known
+        assert set(row) <= {"names", "source", "bf16", "fp16", "fp8"}
