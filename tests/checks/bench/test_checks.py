@@ -39,9 +39,9 @@ def test_a_cause_is_likely_where_the_evidence_shows_it() -> None:
     assert "likely cause: 1 of 8 NICs not used" in outcome.findings[0].message
 
 
-@examples("given", "wanted")
-def test_bandwidths_below_what_is_expected(given: Given, wanted: Wanted) -> None:
-    assert shown(judge("BEN001", of_row(given)), wanted) == wanted
+@examples("check", "given", "wanted")
+def test_the_checks_of_a_run(check: str, given: Given, wanted: Wanted) -> None:
+    assert shown(judge(check, of_row(given)), wanted) == wanted
 
 
 def test_an_unlikely_cause_is_not_named_in_the_message() -> None:
@@ -54,11 +54,6 @@ def test_an_unlikely_cause_is_not_named_in_the_message() -> None:
 # --- BEN002: the floor of small sizes against NCCL's latency; silent without small sizes or a model
 
 
-@examples("given", "wanted")
-def test_the_time_of_small_sizes(given: Given, wanted: Wanted) -> None:
-    assert shown(judge("BEN002", of_row(given)), wanted) == wanted
-
-
 def test_within_a_node_less_is_high() -> None:
     one = sweep(devices=sweep().devices[:8], nranks=8)
     assert judge("BEN002", benchmark(one, fit=Fit(latency_us=150.0))).status is Status.FINDING
@@ -69,11 +64,6 @@ def test_within_a_node_less_is_high() -> None:
 
 
 DIP = GROWING | {64 * MIB: 120.0}
-
-
-@examples("given", "wanted")
-def test_sizes_that_fall_behind_smaller_ones(given: Given, wanted: Wanted) -> None:
-    assert shown(judge("BEN003", of_row(given)), wanted) == wanted
 
 
 def test_a_size_with_a_fraction_is_an_option_of_nccl_tests() -> None:
@@ -119,28 +109,8 @@ def test_wrong_elements_are_an_error_at_their_sizes() -> None:
     expect(outcome, severity="ERROR", message="*3 wrong values at 2 MiB*")
 
 
-def test_values_out_of_bounds_count_without_a_column() -> None:
-    outcome = judge("BEN004", benchmark(sweep(out_of_bounds=7)))
-    assert outcome.status is Status.FINDING
-    assert "7 wrong values" in outcome.findings[0].message
-
-
-def test_checked_and_right_is_clean() -> None:
-    assert judge("BEN004", benchmark()).status is Status.CLEAN
-
-
-def test_validation_that_was_off_is_not_applicable() -> None:
+def test_validation_of_which_no_row_has_a_count_is_not_applicable() -> None:
     assert judge("BEN004", with_wrong(None, None)).status is Status.NOT_APPLICABLE  # type: ignore[arg-type]
-    off = replace(sweep(), parameters={"validation": "0"})
-    assert judge("BEN004", benchmark(off)).status is Status.NOT_APPLICABLE
-
-
-def test_a_run_without_rows_is_unknown() -> None:
-    assert judge("BEN004", benchmark(replace(sweep(), rows=()))).status is Status.UNKNOWN
-
-
-def test_it_needs_no_machine() -> None:
-    assert judge("BEN004", benchmark(sweep(out_of_bounds=1), expected=None)).status is Status.FINDING
 
 
 # --- BEN005: placements of one collective that are more than 30 % apart; anything that differs else is no placement

@@ -1,13 +1,13 @@
 """NET006 by a topology file: told where NCCL 2.25 to 2.28 lose the trees between nodes, silent everywhere else."""
 
-import pytest
+from typing import Any
 
 from tests.checks import topo_trees as made
-from tests.checks.wanted import expect
+from tests.checks.wanted import Wanted, shown
+from tests.tables import examples
 from topodiag.checks.network.file_search import TreesLostInFile
 from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Element, Refusal
-from topodiag.model.node import Node
 
 
 def board(sm: str = "80", nics: int = 4) -> Element:
@@ -29,34 +29,15 @@ def shared(sm: str = "80") -> Element:
     )  # fmt: skip
 
 
-def judged(tree: Element, *asked: int) -> Node:
-    return made.alone(tree, asked=asked)
+TREES = {"board": board, "shared": shared}
 
 
-def test_older_gpus_that_reach_all_nics_over_pxn_lose_their_trees_in_some_versions() -> None:
-    outcome = TreesLostInFile().judge(judged(board(), 27), ())
-    finding = expect(outcome, severity="WARNING", message="*NCCL 2.27: no tree is found*")
-    assert finding.cost.share > 0.7
-    assert finding.settings == (("NCCL_PXN_DISABLE", "1"),)
-
-
-def test_where_no_version_is_named_it_is_a_note() -> None:
-    expect(TreesLostInFile().judge(judged(board()), ()), severity="INFO", message="*NCCL 2.25 to 2.28*")
-
-
-@pytest.mark.parametrize("minor", [18, 24, 29, 30])
-def test_other_versions_find_them(minor: int) -> None:
-    outcome = TreesLostInFile().judge(judged(board(), minor), ())
-    assert (outcome.status, outcome.why) == (Status.CLEAN, f"NCCL 2.{minor} lets a tree use any path")
-
-
-@pytest.mark.parametrize("tree", [board(sm="90"), board(nics=1), board(nics=0)])
-def test_hopper_and_nodes_with_one_nic_are_not_affected(tree: Element) -> None:
-    assert TreesLostInFile().judge(judged(tree, 28), ()).status is Status.NOT_APPLICABLE
-
-
-def test_gpus_that_share_switches_find_their_trees() -> None:
-    assert TreesLostInFile().judge(judged(shared(), 28), ()).status is Status.CLEAN
+@examples("tree", "options", "asked", "wanted")
+def test_trees_between_nodes_that_some_versions_lose(
+    tree: str, options: dict[str, Any], asked: list[int], wanted: Wanted
+) -> None:
+    outcome = TreesLostInFile().judge(made.alone(TREES[tree](**options), asked=tuple(asked)), ())
+    assert shown(outcome, wanted) == wanted
 
 
 def test_a_file_that_nccl_refuses_is_the_business_of_another_check() -> None:

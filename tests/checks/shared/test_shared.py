@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
-from tests.checks.nodes import only, status
-from tests.checks.wanted import expect
+from tests.checks.nodes import status
+from tests.checks.wanted import Wanted, expect, shown
 from tests.shown import ROOT
 from tests.tables import examples
 from topodiag.checks.env.node import UnknownSetting
@@ -178,18 +178,9 @@ def test_a_slip_is_a_warning_with_the_name_that_was_meant(wrong: str, right: str
     assert finding.evidence[0].text == f"{wrong}=1"
 
 
-@examples("name")
-def test_a_name_that_is_read_no_more_is_a_warning(name: str) -> None:
-    assert only(names(f"{name}=1")).severity is Severity.WARNING
-
-
-@pytest.mark.parametrize("name", ["NCCL_MIN_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_ASYNC_ERROR_HANDLING"])
-def test_a_deprecated_name_that_still_works_is_only_told(name: str) -> None:
-    expect(names(f"{name}=1"), severity="INFO", first_step="use *")
-
-
-def test_a_name_that_nothing_resembles_is_only_told() -> None:
-    assert only(names("NCCL_ZEBRA_CROSSING=1")).severity is Severity.INFO
+@examples("name", "wanted")
+def test_a_name_that_is_read_no_more_or_by_nobody_known(name: str, wanted: Wanted) -> None:
+    assert shown(names(f"{name}=1"), wanted) == wanted
 
 
 @examples("name")
