@@ -10,19 +10,11 @@ from tests.checks.nodes import read
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.gpudirect.job import GdrOffInLog, GdrTooFarInLog
-from topodiag.checks.gpudirect.node import GdrModuleMissing, GdrTooFar
+from topodiag.checks.registry import Subject, check_of
 from topodiag.model.job import Process
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import Setting
-
-
-def module(node: Node) -> Any:
-    return GdrModuleMissing().judge(node, ())
-
-
-def far(node: Node) -> Any:
-    return GdrTooFar().judge(node, ())
 
 
 def without_module(base: str) -> Node:
@@ -50,16 +42,6 @@ def unseen(gpu: str) -> Node:
 BUILDERS: dict[str, Any] = {
     "without_module": without_module, "older_module": older_module, "set_level": set_level, "unseen": unseen,
 }  # fmt: skip
-
-
-@examples("node", "changes", "wanted")
-def test_the_module_that_gpudirect_needs(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(module(machine(node, changes, **BUILDERS)), wanted) == wanted
-
-
-@examples("node", "changes", "wanted")
-def test_gpus_too_far_from_nics(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(far(machine(node, changes, **BUILDERS)), wanted) == wanted
 
 
 # --- GDR001 and GDR002 by logs
@@ -100,3 +82,10 @@ def test_gpudirect_that_is_off(given: jobs.Given, wanted: Wanted) -> None:
 @examples("given", "wanted")
 def test_gpudirect_that_nccl_leaves_out_for_the_distance(given: jobs.Given, wanted: Wanted) -> None:
     assert shown(GdrTooFarInLog().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
+
+
+@examples("check", "node", "changes", "wanted")
+def test_gpudirect_of_a_machine(check: str, node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
+    """Healthy machines with something changed."""
+    outcome = check_of(Subject.NODE, check)().judge(machine(node, changes, **BUILDERS), ())
+    assert shown(outcome, wanted) == wanted

@@ -16,6 +16,7 @@ from topodiag.checks.nic.count import MissingComputeNic
 from topodiag.checks.nic.differ import NicsDiffer
 from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.checks.nic.state import NicPortDown
+from topodiag.checks.registry import Subject, check_of
 from topodiag.model.devices import Nic, NicRole, PciDevice
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
@@ -51,11 +52,6 @@ def second_ports() -> Node:
 DOWN_NOW = {"state": "DOWN", "phys_state": "Polling", "rate_gbps": 10.0}
 
 
-@examples("node", "changes", "wanted")
-def test_ports_that_are_not_active(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(down(machine(node, changes, second_ports=second_ports)), wanted) == wanted
-
-
 @examples("state", "phys", "kind", "remedy")
 def test_the_remedy_fits_the_state(state: str, phys: str | None, kind: str, remedy: str) -> None:
     facts = {"state": read(state), "phys_state": read(phys) if phys else Fact()}
@@ -70,11 +66,6 @@ def test_different_faults_are_different_findings() -> None:
 
 
 # --- NIC002 ---------------------------------------------------------------------------------------------------
-
-
-@examples("node", "changes", "wanted")
-def test_ports_that_run_slowly(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(slow(machine(node, changes)), wanted) == wanted
 
 
 def test_a_node_slower_than_the_same_nics_elsewhere_is_a_warning() -> None:
@@ -96,11 +87,6 @@ def host(node: Node, name: str) -> Node:
 
 def with_firmware(node: Node, version: str) -> Node:
     return replace(node, nics=tuple(replace(nic, firmware=read(version)) for nic in node.nics))
-
-
-@examples("node", "changes", "wanted")
-def test_nics_of_one_node_that_differ(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(differ(machine(node, changes)), wanted) == wanted
 
 
 def test_a_single_nic_has_no_sibling_but_those_of_other_nodes() -> None:
@@ -200,13 +186,8 @@ def flattened() -> Node:
 
 BUILDERS: dict[str, Any] = {
     "dgx": dgx, "plain": plain, "one_lost": one_lost, "two_for_each": two_for_each, "one_for_most": one_for_most,
-    "flattened": flattened,
+    "flattened": flattened, "second_ports": second_ports,
 }  # fmt: skip
-
-
-@examples("node", "changes", "wanted")
-def test_how_many_compute_nics_there_are(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(missing(machine(node, changes, **BUILDERS)), wanted) == wanted
 
 
 def test_a_node_with_fewer_nics_than_most_others_is_found() -> None:
@@ -222,3 +203,10 @@ def test_nodes_with_other_gpus_are_no_measure() -> None:
 
 def test_a_node_with_more_nics_than_the_others_is_clean() -> None:
     assert status(missing(plain(), far(plain(6)), far(plain(6)))) == "clean"
+
+
+@examples("check", "node", "changes", "wanted")
+def test_nics_of_a_machine(check: str, node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
+    """Healthy machines with something changed."""
+    outcome = check_of(Subject.NODE, check)().judge(machine(node, changes, **BUILDERS), ())
+    assert shown(outcome, wanted) == wanted

@@ -13,12 +13,9 @@ from tests.checks.nodes import read
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.nvlink.errors import NvlinkErrors, unpack_ber
-from topodiag.checks.nvlink.fabric import FabricNotReady
 from topodiag.checks.nvlink.job import FabricInLog
 from topodiag.checks.nvlink.links import FewerNvlinks
-from topodiag.checks.nvlink.pairs import PairWithoutNvlink
-from topodiag.checks.nvlink.rate import SlowNvlinks
-from topodiag.checks.registry import Subject
+from topodiag.checks.registry import Subject, check_of
 from topodiag.checks.run import run
 from topodiag.evidence.amd.links import AmdCopyTests
 from topodiag.evidence.assemble import assemble
@@ -35,14 +32,6 @@ from topodiag.words.dialect import Maker
 
 def fewer(node: Node) -> Any:
     return FewerNvlinks().judge(node, ())
-
-
-def slow(node: Node) -> Any:
-    return SlowNvlinks().judge(node, ())
-
-
-def pairs(node: Node) -> Any:
-    return PairWithoutNvlink().judge(node, ())
 
 
 def h100_pcie(active: tuple[int, ...]) -> Node:
@@ -65,11 +54,6 @@ def two_v100(down: tuple[int, ...], of_first: tuple[int, ...] = ()) -> Node:
 # --- NVL001 ---------------------------------------------------------------------------------------------------
 
 
-@examples("node", "changes", "wanted")
-def test_links_that_are_not_active(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(fewer(machine(node, changes, h100_pcie=h100_pcie, two_v100=two_v100)), wanted) == wanted
-
-
 @pytest.mark.parametrize("shown", [1, 5, 17])
 def test_a_list_of_links_that_was_cut_off_accuses_nobody(shown: int) -> None:
     last = len(nodes.hgx_h100().gpus) - 1
@@ -82,17 +66,7 @@ def test_a_list_of_links_that_was_cut_off_accuses_nobody(shown: int) -> None:
 # --- NVL002 ---------------------------------------------------------------------------------------------------
 
 
-@examples("node", "changes", "wanted")
-def test_links_that_run_slowly(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(slow(machine(node, changes)), wanted) == wanted
-
-
 # --- NVL004 ---------------------------------------------------------------------------------------------------
-
-
-@examples("node", "changes", "wanted")
-def test_pairs_without_nvlink(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(pairs(machine(node, changes, h100_pcie=h100_pcie)), wanted) == wanted
 
 
 # --- NVL003: NVLink error counters
@@ -110,11 +84,6 @@ def counting(name: str, *reading: float) -> Node:
     return machine("hgx_h100", {f"gpus/all/{path.format('all')}": quiet, f"gpus/3/{path.format(6)}": loud})
 
 
-@examples("node", "changes", "wanted")
-def test_error_counters_of_links(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(judge(machine(node, changes, counting=counting)), wanted) == wanted
-
-
 def test_the_bit_error_rate_is_unpacked_as_nvml_packs_it() -> None:
     assert unpack_ber(0xFFF) == 0.0
     assert unpack_ber(0x30B) == pytest.approx(3e-11)
@@ -123,10 +92,6 @@ def test_the_bit_error_rate_is_unpacked_as_nvml_packs_it() -> None:
 
 
 # --- NVL005: Fabric Manager, fabric registration, NVLink domains
-
-
-def fabric(node: Node) -> Any:
-    return FabricNotReady().judge(node, ())
 
 
 def waiting(base: str) -> Node:
@@ -154,12 +119,10 @@ def silent(base: str) -> Node:
     return nodes.with_gpus(machine(base), fabric=GpuFabric())
 
 
-BUILDERS = {"waiting": waiting, "refused": refused, "unnamed": unnamed, "silent": silent}
-
-
-@examples("node", "changes", "wanted")
-def test_the_state_of_the_fabric(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(fabric(machine(node, changes, **BUILDERS)), wanted) == wanted
+BUILDERS: dict[str, Any] = {
+    "waiting": waiting, "refused": refused, "unnamed": unnamed, "silent": silent, "h100_pcie": h100_pcie,
+    "two_v100": two_v100, "counting": counting,
+}  # fmt: skip
 
 
 # --- NVL005 by logs: the fabric as NVML told NCCL
@@ -355,3 +318,10 @@ def test_uncorrectable_errors_of_links_are_found_and_corrected_ones_are_not() ->
     (finding,) = judged(counted(2, 41), "NVL003").findings
     assert finding.message == "GPU5 (0000:a6:00.0): 2 uncorrectable errors in the block of its xGMI links"
     assert judged(counted(0, 41), "NVL003").status is Status.CLEAN
+
+
+@examples("check", "node", "changes", "wanted")
+def test_links_of_a_machine(check: str, node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
+    """Healthy machines with something changed."""
+    outcome = check_of(Subject.NODE, check)().judge(machine(node, changes, **BUILDERS), ())
+    assert shown(outcome, wanted) == wanted

@@ -18,6 +18,7 @@ from topodiag.checks.pcie.acs import AcsBetweenPeers
 from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.checks.pcie.hops import hops
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
+from topodiag.checks.registry import Subject, check_of
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.devices import Gpu, NicRole, PciDevice
@@ -123,16 +124,6 @@ BUILDERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@examples("node", "changes", "wanted")
-def test_links_with_fewer_lanes(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(narrow(machine(node, changes, **BUILDERS)), wanted) == wanted
-
-
-@examples("node", "changes", "wanted")
-def test_links_of_a_lower_generation(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(slow(machine(node, changes, **BUILDERS)), wanted) == wanted
-
-
 # --- hops -----------------------------------------------------------------------------------------------------
 
 
@@ -179,11 +170,6 @@ def test_the_command_names_the_function_whose_first_line_grep_took_away() -> Non
 def quiet() -> Node:
     """A machine whose functions all count, and counted nothing."""
     return machine("ib_h100", {"pci/all/counters/aer_correctable_total": [0]})
-
-
-@examples("node", "changes", "wanted")
-def test_errors_of_pcie_functions(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(errors(machine(node, changes, quiet=quiet, empty=lambda: Node("empty"))), wanted) == wanted
 
 
 """GPU4 of the machine."""
@@ -242,11 +228,6 @@ def one_root() -> Node:
     """All devices below root ports, without a switch."""
     flat = {key: replace(item, parent=None, root="pci0000:00") for key, item in nodes.hgx_h100().pci.items()}
     return with_acs(replace(network.ib_h100(), pci=flat), lambda _: read(REDIRECTING))
-
-
-@examples("node", "changes", "wanted")
-def test_peer_traffic_through_the_cpu(node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
-    assert shown(acs(machine(node, changes, redirecting=redirecting, one_root=one_root)), wanted) == wanted
 
 
 def all_on(node: Node) -> Node:
@@ -318,3 +299,15 @@ def test_a_fault_of_a_device_whose_kind_nothing_shows_is_no_evidence(bus_id: str
     assert status(acs(Node("rig", events=(fault(INTEL, bus_id),)))) == "not_applicable"
     disk = "nvme 0000:3b:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x39 address=0xb5a00000 flags=0x30]"
     assert status(acs(Node("rig", events=(fault(disk, bus_id),)))) == "not_applicable"
+
+
+MORE: dict[str, Any] = {
+    "quiet": quiet, "empty": lambda: Node("empty"), "redirecting": redirecting, "one_root": one_root
+}  # fmt: skip
+
+
+@examples("check", "node", "changes", "wanted")
+def test_pcie_of_a_machine(check: str, node: Built, changes: dict[str, Any], wanted: Wanted) -> None:
+    """Healthy machines with something changed, and pastes."""
+    outcome = check_of(Subject.NODE, check)().judge(machine(node, changes, **BUILDERS | MORE), ())
+    assert shown(outcome, wanted) == wanted
