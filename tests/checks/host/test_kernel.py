@@ -15,8 +15,7 @@ from tests.verdict.judged import running, verdict
 from topodiag.checks.host.devices import DevicesNotGiven
 from topodiag.checks.host.driver import DriverMismatch
 from topodiag.checks.host.hung_probes import ProbeHangs
-from topodiag.checks.host.machine import MachineStops
-from topodiag.checks.host.storage import StorageStalls
+from topodiag.checks.registry import Subject, check_of
 from topodiag.evidence.host.kernel_log import LEAST_WHOLE, KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.events import Event
@@ -121,7 +120,7 @@ def test_pasted_texts_are_no_capture() -> None:
     assert ProbeHangs().judge(nodes.hgx_h100()).status is Status.NOT_APPLICABLE
 
 
-# --- HST006: storage does not answer, or processes wait in the kernel
+# --- HST006 and HST007: storage does not answer, processes wait in the kernel; it stops, or memory loses data
 
 
 SILENT = "nfs: server 10.2.0.9 not responding, still trying"
@@ -133,11 +132,11 @@ def kernel_log(*lines: str) -> Node:
     return replace(nodes.hgx_h100(), events=events, topics=frozenset({Topic.KERNEL_LOG}))
 
 
-@examples("lines", "part", "wanted")
-def test_what_the_kernel_says_of_storage(lines: list[str], part: bool | None, wanted: Wanted) -> None:
+@examples("check", "lines", "part", "wanted")
+def test_what_the_kernel_says(check: str, lines: list[str], part: bool | None, wanted: Wanted) -> None:
     """One line a second from 100 s on; of a `part` of a log the rest may say that the server came back."""
     made = kernel_log(*lines)
-    outcome = StorageStalls().judge(replace(made, topics=frozenset()) if part else made)
+    outcome = check_of(Subject.NODE, check)().judge(replace(made, topics=frozenset()) if part else made)
     assert shown(outcome, wanted) == wanted
 
 
@@ -146,13 +145,3 @@ def test_a_log_whose_last_line_has_no_end_is_cut_and_may_lack_the_answer(end: st
     text = "\n".join(f"[{100 + at}.000000] {SILENT}" for at in range(LEAST_WHOLE)) + end
     source = KernelLog()
     assert source.told(source.parse(Blob("dmesg.txt", text.encode()))) == told
-
-
-# --- HST007: the kernel stops, a processor hangs, or memory loses data
-
-
-@examples("lines", "part", "wanted")
-def test_what_the_kernel_says_of_the_machine(lines: list[str], part: bool | None, wanted: Wanted) -> None:
-    made = kernel_log(*lines)
-    outcome = MachineStops().judge(replace(made, topics=frozenset()) if part else made)
-    assert shown(outcome, wanted) == wanted
