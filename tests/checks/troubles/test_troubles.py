@@ -1,21 +1,24 @@
-"""Lines of trouble that no finding explains: listed in the result and in every output, and never beside "no faults";
-and which warnings tell of no fault."""
+"""Lines of trouble that no finding explains, of jobs and of nodes: listed, and never beside no faults."""
 
 import json
 from functools import partial
 from pathlib import Path
 
 from tests.checks import jobs
+from tests.evidence.filled import node_of
 from tests.printed import drawn, written
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs
+from topodiag.app.scan import scan
 from topodiag.checks.troubles.job import troubles, why_harmless
+from topodiag.checks.troubles.node import troubles as troubles_of_nodes
 from topodiag.model.result import Result
 from topodiag.report.formats import json as as_json
 from topodiag.report.formats import nagios, prometheus
 from topodiag.report.formats.nagios import State, state_of
 from topodiag.report.job.table import draw_logs
+from topodiag.report.table import draw_result
 
 HEAD = "n0:310:351 [0] NCCL INFO"
 WARN = "n0:310:351 [0] enqueue.cc:412 NCCL WARN"
@@ -77,3 +80,34 @@ def test_a_call_that_failed_is_no_missing_symbol(text: str) -> None:
 @examples("text")
 def test_an_optional_symbol_that_the_library_has_not_is_harmless(text: str) -> None:
     assert why_harmless(jobs.event("other", text), jobs.job())
+
+
+# --- what the evidence of a node says that is wrong, and no check judges: "no faults found" never stands beside it
+
+
+GIDS = "DEV     PORT    INDEX   GID                                     IPv4            VER     DEV\n"
+
+
+@examples("gid", "told")
+def test_a_roce_port_with_link_local_gids_alone_is_told(gid: str, told: bool) -> None:
+    node = node_of(f"{GIDS}mlx5_0  1       0       {gid}\n")
+    assert [each.what for each in troubles_of_nodes([node], ())] == (["RoCE port without an address"] if told else [])
+
+
+def scanned_text(text: str, folder: Path) -> Result:
+    (folder / "dmesg.txt").write_text(text)
+    return scan([str(folder / "dmesg.txt")])
+
+
+TEXTS = texts(__file__)
+P2P = TEXTS["p2p"]
+
+
+def test_a_peer_to_peer_table_alone_is_judged_and_drawn(tmp_path: Path) -> None:
+    result = scanned_text(P2P, tmp_path)
+    (trouble,) = result.troubles()
+    assert "2 of 3 pairs" in trouble.text
+    assert "CNS" in trouble.text
+    page = drawn(draw_result, result, width=100)
+    assert "refused by the chipset" in " ".join(page.split())
+    assert "no faults found" not in page
