@@ -9,7 +9,6 @@ from tests.checks.bent import Built, machine
 from tests.checks.nodes import read
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
-from topodiag.checks.gpudirect.job import GdrOffInLog, GdrTooFarInLog
 from topodiag.checks.registry import Subject, check_of
 from topodiag.model.job import Process
 from topodiag.model.node import Node
@@ -74,14 +73,9 @@ HOOKS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@examples("given", "wanted")
-def test_gpudirect_that_is_off(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(GdrOffInLog().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
-
-
-@examples("given", "wanted")
-def test_gpudirect_that_nccl_leaves_out_for_the_distance(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(GdrTooFarInLog().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
+@examples("check", "given", "wanted")
+def test_gpudirect_of_a_job(check: str, given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(check_of(Subject.JOB, check)().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
 
 
 @examples("check", "node", "changes", "wanted")

@@ -12,6 +12,7 @@ from tests.tables import examples
 from topodiag.checks.host.job import AwayFromGpuInLog, NicOnOtherSocket
 from topodiag.checks.host.numa import GpuNicOnDifferentSockets
 from topodiag.checks.host.process_cores import ProcessAwayFromGpu
+from topodiag.checks.registry import Subject, check_of
 from topodiag.model.finding import Severity
 from topodiag.model.job import Communicator, Message
 from topodiag.model.node import Node
@@ -125,14 +126,9 @@ def not_started(communicator: Communicator) -> Communicator:
 HOOKS: dict[str, Any] = {"bound": bound_ranks, "masked": masked, "over_pxn": over_pxn(), "not_started": not_started}
 
 
-@examples("given", "wanted")
-def test_nics_of_the_other_socket(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(NicOnOtherSocket().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
-
-
-@examples("given", "wanted")
-def test_processes_of_a_job_away_from_their_gpus(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(AwayFromGpuInLog().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
+@examples("check", "given", "wanted")
+def test_sockets_of_a_job(check: str, given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(check_of(Subject.JOB, check)().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
 
 
 def test_a_socket_without_a_nic_is_information() -> None:

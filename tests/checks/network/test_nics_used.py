@@ -20,6 +20,7 @@ from topodiag.checks.network import rails as job_rails
 from topodiag.checks.network.rails import FarNic, both_ends
 from topodiag.checks.network.unused_nics import FewerNicsUsed
 from topodiag.checks.nic.job import FewerNicsThanSiblings
+from topodiag.checks.registry import Subject, check_of
 from topodiag.checks.shared.job.logs import hcas_by_host
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Process
@@ -93,14 +94,9 @@ HOOKS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@examples("given", "wanted")
-def test_nics_that_no_connection_uses(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(FewerNicsUsed().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
-
-
-@examples("given", "wanted")
-def test_nodes_with_fewer_devices_than_their_siblings(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(FewerNicsThanSiblings().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
+@examples("check", "given", "wanted")
+def test_nics_of_a_job(check: str, given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(check_of(Subject.JOB, check)().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
 
 
 def test_lines_about_single_devices_are_no_list_of_a_nodes_devices() -> None:

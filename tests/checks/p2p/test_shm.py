@@ -10,6 +10,7 @@ from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.p2p.shm import ShmInsteadOfP2p
 from topodiag.checks.p2p.switched_off import P2pSwitchedOff
+from topodiag.checks.registry import Subject, check_of
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
@@ -49,14 +50,9 @@ def refused(rank: int, host: int, process: Process) -> Process:
 HOOKS: dict[str, Any] = {"over_shm": over_shm(), "one_switch": one_switch, "refused": refused}
 
 
-@examples("given", "wanted")
-def test_shared_memory_between_gpus(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(ShmInsteadOfP2p().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
-
-
-@examples("given", "wanted")
-def test_settings_and_drivers_that_switch_peers_off(given: jobs.Given, wanted: Wanted) -> None:
-    assert shown(P2pSwitchedOff().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
+@examples("check", "given", "wanted")
+def test_peers_of_a_job(check: str, given: jobs.Given, wanted: Wanted) -> None:
+    assert shown(check_of(Subject.JOB, check)().judge(jobs.of_row(given, **HOOKS)), wanted) == wanted
 
 
 def test_the_log_of_one_rank_shows_how_many_the_node_has() -> None:
