@@ -14,6 +14,7 @@ from topodiag.evidence.nccl_log.tables import facts, saved
 from topodiag.evidence.nccl_log.tables import resolve as resolving
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, table
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
+from topodiag.evidence.nccl_log.tables.resolve_rows import packed
 from topodiag.model.connections import COLUMNS, unique_rows
 
 RANKS = 4
@@ -173,3 +174,17 @@ def test_a_table_gives_its_rows_by_part_and_by_batch() -> None:
     assert rows.part(rows["cut"]).values("line") == [0, 2, 4, 6, 8]
     assert [row for batch in rows.batches(4) for row in batch.rows()] == rows.rows()
     assert rows.changed(line=rows["line"] + 1).values("line") == list(range(1, 10))
+
+
+# --- columns share words that are equal, and ordered, as their tuples are
+
+
+NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 9)
+
+
+@given(st.lists(st.tuples(*[NUMBERS] * 4), min_size=1, max_size=20))
+def test_words_are_equal_and_ordered_as_the_tuples_that_they_stand_for(rows: list[tuple[int, ...]]) -> None:
+    words = packed([np.array([row[at] for row in rows], dtype=np.int64) for at in range(4)])
+    tuples = [tuple(int(word[at]) for word in words) for at in range(len(rows))]
+    assert sorted(range(len(rows)), key=tuples.__getitem__) == sorted(range(len(rows)), key=rows.__getitem__)
+    assert len(set(tuples)) == len(set(rows))
