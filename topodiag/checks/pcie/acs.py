@@ -192,13 +192,8 @@ def _faults(node: Node) -> tuple[Event, ...]:
     """IOMMU faults of GPUs and NICs, by what the evidence holds of the device or by the driver that the line names.
     Faults of a device whose kind is not shown are no evidence: disks and management controllers have them, too."""
     ends = {owner.bus_id for owner in _owners(node)} | {event.bus_id for event in node.events if event.kind in _OF_ENDS}
-    return tuple(
-        event
-        for event in node.events
-        if event.kind == "iommu-fault"
-        and event.bus_id is not None
-        and (event.bus_id in ends or event.fields.get("module") in _DRIVERS)
-    )
+    faults = (event for event in node.events if event.kind == "iommu-fault" and event.bus_id is not None)
+    return tuple(event for event in faults if event.bus_id in ends or event.fields.get("module") in _DRIVERS)
 
 
 _PEERS_FROM, _PEERS_TO = 1 << 40, 1 << 47
@@ -253,11 +248,8 @@ def _unseen(node: Node, devices: Sequence[PciDevice], hidden: Sequence[PciDevice
         return f"ACS of {hidden[0].bus_id}: {hidden[0].acs.why}"
     if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
         return "the IOMMU's state is not in the evidence"
-    if (
-        Topic.RDMA_DEVICES not in node.topics
-        and node.topics
-        and any(fn.kind is PciKind.NIC for fn in node.pci.values())
-    ):
+    has_nics = any(function.kind is PciKind.NIC for function in node.pci.values())
+    if node.topics and Topic.RDMA_DEVICES not in node.topics and has_nics:
         return "which NICs carry the job's traffic is not in the evidence"
     outside = len(node.gpus) + len(compute_nics(node)) - len(devices)
     return f"{outside} GPUs or NICs are not in the PCI tree of the evidence" if outside else ""

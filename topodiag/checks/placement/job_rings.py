@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, spell_ranks
-from topodiag.checks.shared.job.text import ask_for, domains, hosts_of, members
+from topodiag.checks.shared.job.text import ask_for, domains
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Communicator, Job
 from topodiag.words.units import few, plural
@@ -41,7 +41,7 @@ class RingReturns(JobCheck, id="PLC007"):
     """
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
-        host_of, domain_of = hosts_of(judged), domains(judged)
+        host_of, domain_of = {rank.rank: rank.host for rank in judged.ranks if rank.host}, domains(judged)
         closed = [
             (communicator, rings)
             for communicator in judged.communicators
@@ -62,7 +62,7 @@ class RingReturns(JobCheck, id="PLC007"):
         most = max(max(counts.values()) for counts in back.values())
         where = sorted({node for counts in back.values() for node, count in counts.items() if count > 1})
         return self.finding(
-            self.where(where, ranks=members(communicator)),
+            self.where(where, ranks=communicator.known.tolist()),
             "ring returns",
             f"{len(back)} of {plural(len(rings), 'ring')} of {communicator.label} enter a node up to {most} times",
             observed=f"channels {spell_ranks(back)} return to {few(where)}",
@@ -82,11 +82,8 @@ def _closed_rings(
         return {}
     rings = {id(ring): ring for ring in communicator.rings.values()}  # channels share theirs
     members_of_all = set(range(len(nodes)))
-    counted = {
-        number: _entries(ring, nodes)
-        for number, ring in rings.items()
-        if len(ring) == len(nodes) and set(ring) == members_of_all
-    }
+    closed = {key: ring for key, ring in rings.items() if len(ring) == len(nodes) and set(ring) == members_of_all}
+    counted = {key: _entries(ring, nodes) for key, ring in closed.items()}
     return {channel: counted[id(ring)] for channel, ring in communicator.rings.items() if id(ring) in counted}
 
 

@@ -7,7 +7,6 @@ watchdog ends the others. So a rank is gone where peers saw connections close be
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, quoted, rank_word
@@ -17,7 +16,7 @@ from topodiag.checks.shared.job.text import failed
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
-from topodiag.words.units import plural
+from topodiag.words.units import grouped, plural
 
 MOST_SHARE = 0.25
 """Share of the ranks without a report above which their logs are only not here."""
@@ -129,9 +128,8 @@ def lost_rank_findings(check: JobCheck, job: Job, lost: LostRanks) -> Finding:
     its, it = ("its", "it") if len(lost.ranks) == 1 else ("their", "they")
     # Of a rank whose log is not here nobody knows whether it had a word.
     verb = "ended without a word" if job.files else f"{'is' if it == 'it' else 'are'} gone"
-    silent = (
-        "no answer to RAS" if lost.unanswered else "no error of its own" if it == "it" else "no errors of their own"
-    )
+    own = "no error of its own" if it == "it" else "no errors of their own"
+    silent = "no answer to RAS" if lost.unanswered else own
     words = f"; {quoted(lost.report.text)}" if lost.report is not None else ""
     certain = lost.unanswered or lost.report is not None or lost.tellers > 1
     return check.finding(
@@ -167,14 +165,12 @@ def by_leaving(check: JobCheck, job: Job) -> Iterator[Finding]:
 def _ranks_of_processes(job: Job) -> dict[tuple[str, int], int]:
     """The rank of each process that an event is of: by another event of it, by its number, which answers of RAS have
     with an address instead of the host, or by those answers."""
-    by_pid: dict[int, set[int]] = defaultdict(set)
-    for rank in job.ranks:
-        by_pid[rank.pid].add(rank.rank)
+    by_pid = grouped((rank.pid, rank.rank) for rank in job.ranks)
     ranks = {(event.host, event.pid): event.rank for event in job.events if event.rank >= 0 and event.pid >= 0}
     for event in job.events:
-        own = by_pid.get(event.pid, ())
+        own = set(by_pid.get(event.pid, ()))
         if len(own) == 1:
-            ranks.setdefault((event.host, event.pid), next(iter(own)))
+            ranks.setdefault((event.host, event.pid), own.pop())
     standing = Standing(job)
     for comm in (comm for answer in standing.status for comm in answer.communicators):
         for member in comm.members:

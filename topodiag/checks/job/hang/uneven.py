@@ -87,8 +87,5 @@ def _multicast(job: Job) -> Origin | None:
     given = [process.settings.get("NCCL_NVLS_ENABLE") for process in job.processes]
     if any(setting is not None and setting.value == "0" for setting in given):
         return None
-    for process in job.processes:
-        for message in process.said("nvls"):
-            if "multicast" in message.details:
-                return message.origin or process.origin
-    return None
+    told = ((process, line) for process in job.processes for line in process.said("nvls"))
+    return next((line.origin or process.origin for process, line in told if "multicast" in line.details), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_word, processes_word
 from topodiag.checks.job.wrong_numbers import unlike_sizes
@@ -12,7 +13,7 @@ from topodiag.checks.shared.job.text import ask_for, came_up, failed
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.words.own_data import own_data
-from topodiag.words.units import few, number, plural
+from topodiag.words.units import few, grouped, number, plural
 
 _NAMES = own_data("checks/job/settings/differ")
 MEANT_TO_DIFFER = frozenset(_NAMES["meant_to_differ"])
@@ -76,10 +77,8 @@ class SettingsDiffer(JobCheck, id="JOB003"):
         for name, by_value in sorted(job.settings().items()):
             if name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name):
                 continue
-            groups: dict[str, list[int]] = {}
-            for value, numbers in by_value.items():
-                groups.setdefault(value.strip(), []).extend(numbers)
-            having = {number for numbers in groups.values() for number in numbers}
+            groups = grouped((value.strip(), number) for value, numbers in by_value.items() for number in numbers)
+            having = set(chain(*groups.values()))
             if silent := self._would_have_said(job, name, having):
                 groups["not set"] = silent
             if len(groups) > 1:
@@ -184,13 +183,12 @@ def _needed_alike(job: Job, having: set[int]) -> bool:
     if failed(job) or len(having) < 2:
         return False
     connected = {job.connections.hosts[at] for at in set(job.connections.flows.host.tolist()) if at >= 0}
-    kinds = set()
-    count = local_ranks(job)
+    count, kinds = local_ranks(job), []
     for process in job.processes:
         devices = sorted((hca.link_layer, hca.speed_mbps or 0) for hca in process.hcas)
-        kinds.add((process.network, tuple(sorted(process.versions.items())), tuple(devices), process.host in connected,
-                   count.get(process.host, 0)))  # fmt: skip
-    return len(kinds) == 1
+        host = process.host in connected, count.get(process.host, 0)
+        kinds.append((process.network, process.versions, devices, host))
+    return all(kind == kinds[0] for kind in kinds)
 
 
 def _spoke(job: Job, process: Process, name: str) -> bool:

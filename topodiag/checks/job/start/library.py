@@ -152,9 +152,8 @@ def _stands_after(job: Job, call: str, event: Event) -> bool:
     origins = [communicator.origin for communicator in job.communicators if communicator.func == call]
     origins += [line.origin for line in said_by(job, "split") if line.text.startswith(call)]
     line = event.origin
-    return line is not None and any(
-        where is not None and where.source == line.source and (where.line or 0) < (line.line or 0) for where in origins
-    )
+    same = [where for where in origins if where is not None and line is not None and where.source == line.source]
+    return line is not None and any((where.line or 0) < (line.line or 0) for where in same)
 
 
 def _says(job: Job, pattern: str) -> bool:
@@ -164,9 +163,7 @@ def _says(job: Job, pattern: str) -> bool:
 
 def _settings(job: Job) -> Iterator[Event]:
     """The settings in force as lines `NAME=value`, one for each value."""
-    given = {
-        f"{setting.name}={setting.value}": setting for process in job.processes for setting in process.settings.values()
-    }
+    given = {f"{one.name}={one.value}": one for process in job.processes for one in process.settings.values()}
     for line, setting in given.items():
         yield Event(SETTING, line, "", level="INFO", origin=setting.origin)
 

@@ -136,14 +136,9 @@ def _still_tried(job: Job) -> list[Event]:
     """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
     events = [event for event in job.events if event.kind == TRIED_AGAIN]
     tried = [event for event in events if "peer" in event.details and not _is_loopback(event.details["peer"])]
-    if (
-        not any("last" in connect.details for connect in tried)
-        or len({"reached" in event.details for event in events}) > 1
-    ):
-        return []
-    if job.steps or job.communicators or any(event.kind == MET for event in job.events):
-        return []
-    return tried
+    unlike = len({"reached" in event.details for event in events}) > 1
+    came_together = job.steps or job.communicators or any(event.kind == MET for event in job.events)
+    return tried if any("last" in connect.details for connect in tried) and not unlike and not came_together else []
 
 
 def _is_gone(job: Job, refused: Event) -> bool:

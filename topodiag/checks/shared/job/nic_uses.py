@@ -114,23 +114,20 @@ class FewerThanOthers:
 def fewer_than_others(job: Job, peers: Sequence[Job]) -> FewerThanOthers | None:
     """None where no other job of these hosts lists more, and no capture shows more. A host that is down or a NIC that
     was lost between two jobs would show so too: only where a setting of this job names the NICs it is the job."""
-    mine = logs.hcas_by_host(job)
+    filters = tuple(given for _, given in logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", []))
+    if not filters:
+        return None
     shorter: dict[str, tuple[tuple[Hca, ...], tuple[Hca, ...]]] = {}
-    for host in logs.with_cut_lists(job):
-        mine.pop(host, None)
+    cut = logs.with_cut_lists(job)
+    mine = {host: hcas for host, hcas in logs.hcas_by_host(job).items() if host not in cut}
     for host, hcas in mine.items():
         for peer in peers:
             theirs = logs.hcas_by_host(peer).get(host, {})
             if {hca.name for hca in hcas.values()} < {hca.name for hca in theirs.values()}:
                 shorter[host] = tuple(hcas.values()), tuple(theirs.values())
-    filters = tuple(given for _, given in logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", []))
-    if not filters:
-        return None
-    captured = not shorter
-    if captured:
-        shorter = {
-            host: sides for host, hcas in mine.items() if (sides := _beside_capture(job, host, hcas)) is not None
-        }
+    if captured := not shorter:
+        beside = ((host, _beside_capture(job, host, hcas)) for host, hcas in mine.items())
+        shorter = {host: sides for host, sides in beside if sides is not None}
     if not shorter:
         return None
     kept, more = next(iter(shorter.values()))

@@ -41,16 +41,6 @@ def place_of(event: Event) -> tuple[str | None, int]:
     return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
 
 
-def hosts_of(job: Job) -> Mapping[int, str]:
-    """Host by world rank, of the ranks that left a line."""
-    return {rank.rank: rank.host for rank in job.ranks if rank.host}
-
-
-def members(communicator: Communicator) -> list[int]:
-    """World ranks of the known members, in the order of the communicator."""
-    return [int(rank) for rank in communicator.ranks if rank >= 0]
-
-
 def world_of(communicator: Communicator, member: int) -> int:
     """The world rank of a member of a communicator, -1 unknown."""
     return int(communicator.ranks[member]) if 0 <= member < len(communicator.ranks) else -1
