@@ -72,10 +72,8 @@ class LogMachines:
     @cached_property
     def rdma(self) -> bool:
         """Whether some process lists an RDMA device."""
-        listed = any(process.hcas for process in self.job.processes)
-        return listed or any(
-            net.guid.strip("0x") for system_print in self._prints for net in system_print.system.of_kind("NET")
-        )
+        nets = (net for system_print in self._prints for net in system_print.system.of_kind("NET"))
+        return any(process.hcas for process in self.job.processes) or any(net.guid.strip("0x") for net in nets)
 
     @cached_property
     def _vias(self) -> frozenset[str]:

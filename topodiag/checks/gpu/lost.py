@@ -222,10 +222,8 @@ def _not_started(node: Node) -> list[Event]:
 
 def _seen_on_bus(node: Node) -> dict[str, list[Sign]]:
     """GPUs whose config space the PCI tree shows as lost."""
-    lost = [(bus_id, pci, pci.lost.value) for bus_id, pci in node.pci.items() if _is_gpu(node, pci)]
-    return grouped(
-        (kernel.label_at(node, bus_id), (words, pci.lost.origin)) for bus_id, pci, words in lost if words is not None
-    )
+    lost = [pci for pci in node.pci.values() if pci.lost.value is not None and _is_gpu(node, pci)]
+    return grouped((kernel.label_at(node, pci.bus_id), (pci.lost.get(""), pci.lost.origin)) for pci in lost)
 
 
 def _is_gpu(node: Node, function: PciDevice) -> bool:

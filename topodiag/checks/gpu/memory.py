@@ -63,7 +63,7 @@ class GpuMemory(NodeCheck, id="GPU002", unless=kernel.no_gpu):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        counted = [gpu for gpu in judged.gpus if _is_counted(gpu)]
+        counted = [gpu for gpu in judged.gpus if _counts(gpu, "ecc_")]
         coverage = Coverage(len(counted), len(judged.gpus), "GPUs with memory counters") if judged.gpus else None
         logged = [(group.label, _of_xid(group)) for group in kernel.xid_groups(judged, {"memory"})]
         signs = grouped([*logged, *((gpu.label, sign) for gpu in counted for sign in _of_counters(gpu))])
@@ -74,17 +74,13 @@ class GpuMemory(NodeCheck, id="GPU002", unless=kernel.no_gpu):
                 unseen = f"no memory counters are in the evidence, and {kernel.no_log(judged)}"
             elif len(counted) < len(judged.gpus):
                 unseen = f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}"
-            clean = "" if all(map(_is_counted_since_made, judged.gpus)) else SINCE_RESET
+            clean = "" if all(_counts(gpu, "ecc_aggregate") for gpu in judged.gpus) else SINCE_RESET
         return self.any_of(judged, [_fault(self, judged, *sign) for sign in signs.items()], coverage, clean, unseen)
 
 
-def _is_counted(gpu: Gpu) -> bool:
-    return any(name.startswith(("ecc_", "remapped_", "retired_")) for name in gpu.counters)
-
-
-def _is_counted_since_made(gpu: Gpu) -> bool:
-    """Whether more was counted than the errors since the last reset, after which a repair may still wait."""
-    return any(name.startswith(("ecc_aggregate", "remapped_", "retired_")) for name in gpu.counters)
+def _counts(gpu: Gpu, errors: str) -> bool:
+    """Whether counters of a repair that waits, or of such errors, were read of a GPU."""
+    return any(name.startswith((errors, "remapped_", "retired_")) for name in gpu.counters)
 
 
 def _of_xid(group: kernel.XidGroup) -> Sign:

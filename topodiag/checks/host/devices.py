@@ -60,9 +60,7 @@ class DevicesNotGiven(NodeCheck, id="HST002", unless=no_gpu):
         system = judged.os
         if not system.devices.known and not system.absent_devices.known:
             return self.unknown(judged, "the device nodes are not in the evidence")
-        return self.any_of(
-            judged, (_verbs(self, judged), _channel(self, judged), _memory(self, judged), _gpus(self, judged))
-        )
+        return self.any_of(judged, (look(self, judged) for look in (_verbs, _channel, _memory, _gpus)))
 
 
 def _looked_for(node: Node, name: str) -> bool:
@@ -99,9 +97,8 @@ def _verbs(check: NodeCheck, node: Node) -> Finding | None:
 
 def _channel(check: NodeCheck, node: Node) -> Finding | None:
     domain = any(cluster(gpu) for gpu in node.gpus)
-    missing = _looked_for(node, IMEX) or any(
-        device.startswith(f"{IMEX}/") for device in node.os.absent_devices.get(frozenset())
-    )
+    absent = node.os.absent_devices.get(frozenset())
+    missing = _looked_for(node, IMEX) or any(device.startswith(f"{IMEX}/") for device in absent)
     names = node.os.devices.get(frozenset())
     if not missing and (not domain or not names or any(name.startswith(f"{IMEX}/channel") for name in names)):
         return None

@@ -163,10 +163,8 @@ def _spell(ring: Graph | PredictedGraph, across: bool) -> str:
 
 
 def _predicted(graph: Graph) -> PredictedGraph:
-    plain = {
-        field.name: getattr(graph, field.name) for field in fields(PredictedGraph) if field.name not in ("id", "orders")
-    }
-    return PredictedGraph(id=_IDS[graph.pattern], **plain)
+    names = {field.name for field in fields(PredictedGraph)} - {"id", "orders"}
+    return PredictedGraph(id=_IDS[graph.pattern], **{name: getattr(graph, name) for name in names})
 
 
 def _line_of(beside: Searched) -> Origin | None:

@@ -148,16 +148,14 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         gpus = ranks_of(job, hosts[0])
         speed = (hca.speed_mbps or 0) / 8000
         filtered = logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
-        text = (
-            f"{gpus} GPUs share {in_gbs(speed)}: {in_gbs(speed / gpus)} each" if speed else f"{gpus} GPUs share one NIC"
-        )
+        share = f"{in_gbs(speed)}: {in_gbs(speed / gpus)} each" if speed else "one NIC"
         yield self.finding(
             self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=[hca.name]),
             "one nic for many",
             f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
             + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
             observed=f"NCCL lists {hca.name} only",
-            cost=text,
+            cost=f"{gpus} GPUs share {share}",
             evidence=[hca, *(given for _, given in filtered[:1])],
             coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
         )

@@ -156,12 +156,8 @@ def _present(node: Node) -> tuple[Nic, ...]:
     """Compute NICs, with those of their kind that also carry the default route."""
     chosen = compute_nics(node)
     kinds = {product(nic) for nic in chosen}
-    shared = [
-        nic
-        for nic in node.nics
-        if nic.role is NicRole.MANAGEMENT and nic.rdma_name and (not kinds or product(nic) in kinds)
-    ]
-    return (*chosen, *shared)
+    shared = (nic for nic in node.nics if nic.role is NicRole.MANAGEMENT and nic.rdma_name)
+    return (*chosen, *(nic for nic in shared if not kinds or product(nic) in kinds))
 
 
 def _system(node: Node) -> SystemSpec | None:

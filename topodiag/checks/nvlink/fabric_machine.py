@@ -169,11 +169,8 @@ def not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
 
 
 def links_to_switch(node: Node) -> bool:
-    if any(
-        link.remote_type.value == "switch" or link.remote_bus_id.value == NVSWITCH_BUS_ID
-        for gpu in node.gpus
-        for link in gpu.nvlinks
-    ):
+    links = [link for gpu in node.gpus for link in gpu.nvlinks]
+    if any(link.remote_type.value == "switch" or link.remote_bus_id.value == NVSWITCH_BUS_ID for link in links):
         return True
     for gpu in node.gpus:
         spec = gpu_spec(gpu)
@@ -184,10 +181,8 @@ def links_to_switch(node: Node) -> bool:
 
 
 def links_up(node: Node) -> bool:
-    counts = count_links(node)
-    return bool(counts) and all(
-        c.active is not None and c.spec is not None and c.active >= c.spec.nvlinks for c in counts
-    )
+    counts = [(count.active, count.spec) for count in count_links(node)]
+    return bool(counts) and all(up is not None and spec is not None and up >= spec.nvlinks for up, spec in counts)
 
 
 def runs_manager_here(node: Node) -> bool:

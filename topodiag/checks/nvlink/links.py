@@ -145,9 +145,7 @@ def _sorted_by_loss(
 def _odd_mesh(node: Node, count: LinkCount, asked: list[LinkCount]) -> bool:
     """Whether links are down on a board that joins GPUs directly, and the peers do not agree on how many it uses."""
     direct = count.spec is not None and not count.spec.bridged and not count.spec.nvswitch
-    return (
-        direct and bool(count.down) and not node.is_vm and majority(link_count.active for link_count in asked) is None
-    )
+    return direct and bool(count.down) and not node.is_vm and majority(other.active for other in asked) is None
 
 
 def _is_bridged(count: LinkCount) -> bool:

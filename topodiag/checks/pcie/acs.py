@@ -70,7 +70,7 @@ class AcsBetweenPeers(NodeCheck, id="PCI004"):
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
-        devices = _devices(judged)
+        devices = [device for device in map(judged.pci_of, _owners(judged)) if device is not None]
         if faults := _faults(judged):
             findings = [self._refused(judged, faults), self._iommu(judged, _translated(judged, devices))]
             return self.any_of(judged, findings, Coverage(1, 1, "kernel logs"))
@@ -257,10 +257,6 @@ def _unseen(node: Node, devices: Sequence[PciDevice], hidden: Sequence[PciDevice
 
 def _owners(node: Node) -> tuple[Gpu | Nic, ...]:
     return (*node.gpus, *compute_nics(node))
-
-
-def _devices(node: Node) -> list[PciDevice]:
-    return [device for device in map(node.pci_of, _owners(node)) if device is not None]
 
 
 def _is_x86(node: Node) -> bool:

@@ -156,12 +156,9 @@ def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
     of another program."""
     records = [event for event in events if "named_rank" in event.details and event.details["how"] == "context"]
     named = consequences.lines_of(records)
-    raised = {
-        _raised(event)
-        for event in own
-        if event.details["how"] == "exception" and consequences.is_below_one(event, named)
-    }
-    return [event for event in own if event.details["how"] != "exception" or not raised or _raised(event) in raised]
+    exceptions = [event for event in own if event.details["how"] == "exception"]
+    raised = {_raised(event) for event in exceptions if consequences.is_below_one(event, named)}
+    return [event for event in own if event not in exceptions or not raised or _raised(event) in raised]
 
 
 def _behind(event: Event) -> str:

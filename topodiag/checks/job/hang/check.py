@@ -103,12 +103,8 @@ class RankBehind(JobCheck, id="JOB006"):
             *by_words(self, job),
             *by_openings(self, job),
         ]
-        return (
-            reports
-            or [*by_stacks(self, job, hung)]
-            or [*dumps.by_missing_dumps(self, job, hung)]
-            or [*by_dead_peers(self, job)]
-        )
+        others = (by_stacks(self, job, hung), dumps.by_missing_dumps(self, job, hung), by_dead_peers(self, job))
+        return reports or next(filter(None, map(list, others)), [])
 
     def _stragglers(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
         counts = _comparable(communicator)

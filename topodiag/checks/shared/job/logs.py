@@ -276,11 +276,7 @@ def views(job: Job) -> dict[tuple[int, str], NcclSystem]:
     """Systems by index of the communicator and host, for the ranks of its connections. Where the log names no
     communicator at all, its connections and its prints are of the same one, -1."""
     if job.communicators:
-        return {
-            (communicator.index, host): system
-            for communicator in job.communicators
-            for host, system in communicator.systems.items()
-        }
+        return {(comm.index, host): system for comm in job.communicators for host, system in comm.systems.items()}
     return {(-1, system_print.host): system_print.system for system_print in prints(job)}
 
 

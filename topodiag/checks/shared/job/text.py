@@ -98,9 +98,7 @@ _LEFT_BEHIND = frozenset({"peer closed", "watchdog", "timeout", "stalled"})
 def met(job: Job) -> bool:
     """Whether the logs show that ranks came together: an init that completed, or connections. An excerpt that ends
     before that shows neither that a network works nor that nothing went wrong on it."""
-    return any(
-        bool(communicator.completed.any()) or bool(communicator.transports) for communicator in job.communicators
-    )
+    return any(comm.completed.any() or comm.transports for comm in job.communicators)
 
 
 def others_fell_first(job: Job) -> bool:

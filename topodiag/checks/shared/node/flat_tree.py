@@ -31,12 +31,8 @@ def gpus_and_nics(node: Node, nics: tuple[Nic, ...]) -> list[Gpu | Nic]:
     return [*node.gpus, *nics]
 
 
-NO_SWITCH, NO_SPEED, NO_NUMA, ALL_FAR = (
-    "no PCIe switch above them",
-    "link speed or width unreadable",
-    "NUMA node -1",
-    "far",
-)
+NO_SWITCH, NO_SPEED = "no PCIe switch above them", "link speed or width unreadable"
+NO_NUMA, ALL_FAR = "NUMA node -1", "far"
 
 
 def flat_signs(node: Node, nics: tuple[Nic, ...]) -> dict[str, Fact[object]]:
