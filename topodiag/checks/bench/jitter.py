@@ -57,9 +57,8 @@ class IterationsJitter(BenchCheck, id="BEN007"):
             return self._iterations(judged, [row for row in rows if _ratio(row) is not None])
         both = [row for row in rows if _apart(row) is not None]
         if not both or judged.run.nranks == 1:
-            return self.not_applicable(
-                judged, "neither times of single iterations (-I 1, nccl-tests 2.19) nor two blocks"
-            )
+            why = "neither times of single iterations (-I 1, nccl-tests 2.19) nor two blocks"
+            return self.not_applicable(judged, why)
         return self._blocks(judged, both)
 
     def _iterations(self, judged: Benchmark, known: Sequence[BenchRow]) -> Outcome:

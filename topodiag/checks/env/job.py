@@ -75,9 +75,8 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         shown, given = LogMachines(job), in_force(job, "environment", "command")
-        findings = [
-            self._costs(job, force, rule) for force in given for rule in broken("job", shown, force.name, force.value)
-        ]
+        costly = [(one, rule) for one in given for rule in broken("job", shown, one.name, one.value)]
+        findings = [self._costs(job, *pair) for pair in costly]
         suspects = [one for one in in_force(job, "environment") if one.name in _FAILURES and failed(job)]
         ended = [finding for force in suspects for finding in self._failed(job, force)]
         findings = [*ended, *findings, *self._by_rccl(job)]

@@ -254,9 +254,8 @@ def fallen_alone(grown: Sequence[Growth]) -> list[Growth]:
     falls = [growth for growth in grown if growth.key in FALLS]
     growths: dict[str, Growth] = {}
     for growth in falls:
-        beside = [
-            other.count for other in falls if kind_of(other.part) == kind_of(growth.part) and other.key == growth.key
-        ]
+        kind = kind_of(growth.part), growth.key
+        beside = [other.count for other in falls if (kind_of(other.part), other.key) == kind]
         if growth.count >= MIN_FALLS and (len(beside) < 3 or median(beside) < MIN_FALLS):
             growths.setdefault(growth.part, growth)
     return list(growths.values())

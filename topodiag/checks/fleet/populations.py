@@ -80,6 +80,4 @@ def _with(split: Populations) -> str:
 
 
 def _severity(split: Populations) -> Severity:
-    return max(
-        Severity.INFO if family in _HARMLESS else weight_of(family, key).severity for family, key, _ in split.facts
-    )
+    return max(Severity.INFO if of in _HARMLESS else weight_of(of, key).severity for of, key, _ in split.facts)

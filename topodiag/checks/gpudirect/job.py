@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from topodiag.checks.gpudirect.node import USELESS
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
@@ -200,9 +201,8 @@ def _dmabuf_disabled(job: Job) -> bool:
 
 def _within(system: NcclSystem) -> bool:
     """Whether some GPU has a NIC near enough for GPUDirect RDMA, or the print does not say."""
-    kinds = [
-        logs.path_between(system, gpu.name, net.name) for gpu in system.of_kind("GPU") for net in system.of_kind("NET")
-    ]
+    pairs = product(system.of_kind("GPU"), system.of_kind("NET"))
+    kinds = [logs.path_between(system, gpu.name, net.name) for gpu, net in pairs]
     return any(kind is None or kind <= logs.NEAR for kind in kinds) or not kinds or _below_one_switch(system)
 
 

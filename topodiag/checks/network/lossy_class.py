@@ -185,6 +185,5 @@ def _interfaces_of(node: Node, nic: Nic) -> list[NetDev]:
 
 
 def _pauses(node: Node, nic: Nic) -> list[Counter]:
-    return [
-        counter for device in _interfaces_of(node, nic) for name, counter in device.counters.items() if name in _PAUSES
-    ]
+    counters = (pair for device in _interfaces_of(node, nic) for pair in device.counters.items())
+    return [counter for name, counter in counters if name in _PAUSES]

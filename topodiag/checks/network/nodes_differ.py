@@ -184,10 +184,8 @@ def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: 
 
 def _of_each(listed: Mapping[str, Mapping[str, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
     """By host, what its devices say of one property; hosts none of whose devices says it are left out."""
-    values = {
-        host: [value for hca in hcas.values() if (value := value_of(hca)) is not None] for host, hcas in listed.items()
-    }
-    return {host: values for host, values in values.items() if values}
+    pairs = ((host, value_of(hca)) for host, hcas in listed.items() for hca in hcas.values())
+    return grouped((host, value) for host, value in pairs if value is not None)
 
 
 def _cost(usual: Hashable, outliers: Sequence[Hashable]) -> Cost:

@@ -128,12 +128,8 @@ class PluginNotLoaded(JobCheck, id="NET005", unless=one_node):
 
 def _failure(job: Job, missing: Sequence[Said]) -> PluginFailure | None:
     """A plugin that was asked for and not found, else one that is there and of no use; None where all is as meant."""
-    wanted = {
-        number: given
-        for entries in settings_of(job, "NCCL_NET_PLUGIN").values()
-        for number, given in entries
-        if given.value.strip().lower() not in BUILT_IN
-    }
+    named = settings_of(job, "NCCL_NET_PLUGIN").get("NCCL_NET_PLUGIN", [])
+    wanted = {number: given for number, given in named if given.value.strip().lower() not in BUILT_IN}
     known = any(process.network for process in job.processes)
     without = {number for number, process in enumerate(job.processes) if _goes_without(process) or not known}
     asked = tuple(entry for entry in missing if entry[0] in wanted and "symbol" not in entry[1].details)
@@ -175,11 +171,8 @@ def _ended(missing: Sequence[Said]) -> PluginFailure | None:
 def _no_sharp(job: Job) -> list[Said]:
     """SHARP that was tried and did not come up, by warnings of NCCL and of its plugin."""
     numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
-    lines: list[Said] = [
-        (numbers.get((event.host, event.pid), -1), event)
-        for event in job.events
-        if event.level == "WARN" and NO_SHARP in event.details
-    ]
+    warnings = [event for event in job.events if event.level == "WARN" and NO_SHARP in event.details]
+    lines: list[Said] = [(numbers.get((event.host, event.pid), -1), event) for event in warnings]
     messages = [entry for kind in ("sharp", "ib note") for entry in job.messages.get(kind, ())]
     return lines or [entry for entry in messages if NO_SHARP in entry[1].details]
 

@@ -152,10 +152,8 @@ def _unsteady(node: Node) -> Iterator[PortTrouble]:
 
 def _close_together(downs: Sequence[Event]) -> bool:
     """Whether a port is lost again soon after it was lost: of a whole log, single losses are work on the machine."""
-    return any(
-        one.time_s is None or other.time_s is None or 0 <= other.time_s - one.time_s <= AGAIN_S
-        for one, other in pairwise(downs)
-    )
+    times = pairwise(down.time_s for down in downs)
+    return any(one is None or other is None or 0 <= other - one <= AGAIN_S for one, other in times)
 
 
 def _lost_once(events: Sequence[Event]) -> list[Event]:

@@ -161,16 +161,14 @@ def _from_matrix(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount | None
     total, most = sum(links), max(links)
     if spec is not None and not spec.nvswitch:
         if spec.bridged or len(node.gpus) != MESH_GPUS:
-            return LinkCount(
-                gpu, spec, why="the matrix alone cannot tell how many links its bridges or mesh should use"
-            )
+            why = "the matrix alone cannot tell how many links its bridges or mesh should use"
+            return LinkCount(gpu, spec, why=why)
         return LinkCount(gpu, spec, total, confidence=Confidence.MEDIUM, evidence=evidence)
     built = spec.nvlinks if spec is not None else None
     per_peer = built / (BOARD_WITHOUT_SWITCH - 1) if built else None
     if len(node.gpus) < BOARD_WITHOUT_SWITCH and most == per_peer:
-        return LinkCount(
-            gpu, spec, why="part of a board that joins its GPUs directly: the links to the others are unseen"
-        )
+        why = "part of a board that joins its GPUs directly: the links to the others are unseen"
+        return LinkCount(gpu, spec, why=why)
     direct = built is not None and len(node.gpus) == BOARD_WITHOUT_SWITCH and total <= built
     return LinkCount(gpu, spec, total if direct else most, confidence=Confidence.MEDIUM, evidence=evidence)
 
@@ -180,9 +178,8 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
 
     None where the evidence allows no expectation.
     """
-    siblings = [
-        other.active for other in counts if other.active is not None and other.gpu.name.value == count.gpu.name.value
-    ]
+    alike = [other.active for other in counts if other.gpu.name.value == count.gpu.name.value]
+    siblings = [active for active in alike if active is not None]
     lone = len(siblings) < 2
     common = None if lone else majority(siblings)
     spec = count.spec

@@ -250,7 +250,6 @@ def cost_of_detour(job: Job, hosts: list[str]) -> Cost:
         pci = max(logs.pcie_gbs(system_print.system), default=0.0)
         if system_print.host in hosts and best and pci:
             left = min(best, pci)
-            return Cost(
-                best - left, 1 - left / best, f"at most {in_gbs(left)} over PCIe where NVLink has {in_gbs(best)}"
-            )
+            text = f"at most {in_gbs(left)} over PCIe where NVLink has {in_gbs(best)}"
+            return Cost(best - left, 1 - left / best, text)
     return Cost(text=DETOUR)

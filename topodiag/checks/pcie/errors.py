@@ -159,9 +159,7 @@ class PcieErrors(NodeCheck, id="PCI003"):
     def _report(self, node: Node, hop: Hop, counts: Sequence[_Count]) -> Finding:
         fatal = any(count.fatal for count in counts)
         growing = any(count.growing for count in counts)
-        words = ", ".join(
-            f"{PLAIN[count.counter.name]} {'+' if count.growing else ''}{count.amount}" for count in counts
-        )
+        words = ", ".join(f"{PLAIN[c.counter.name]} {'+' if c.growing else ''}{c.amount}" for c in counts)
         period = _period(node, counts)
         places = list(dict.fromkeys(count.device.bus_id for count in counts))
         worst = max(counts, key=lambda count: (count.fatal, count.growing, count.amount))

@@ -118,9 +118,8 @@ def _messages(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
 
 def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
     """Ports that are down and that NIC001 could not decide on; what it found or cleared is decided."""
-    decided = any(
-        outcome.check == PORT_DOWN and outcome.status in (Status.FINDING, Status.CLEAN) for outcome in outcomes
-    )
+    settled = [one.check for one in outcomes if one.status in (Status.FINDING, Status.CLEAN)]
+    decided = PORT_DOWN in settled
     up = [nic for nic in node.nics if _is_up(nic)]
     for nic in node.nics:
         undecided = nic.role is NicRole.UNKNOWN or (nic.role is NicRole.COMPUTE and not decided)

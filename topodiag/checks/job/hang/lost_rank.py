@@ -89,9 +89,8 @@ def lost_a_peer(job: Job) -> set[int]:
 
 def _gave_up(job: Job) -> bool:
     """Whether a program reports an error: what NCCL alone says may be of ranks that end together, one a moment late."""
-    return failed(job) and any(
-        event.level == "APP" and event.kind in ("peer closed", "watchdog", "other") for event in job.events
-    )
+    kinds = {event.kind for event in job.events if event.level == "APP"}
+    return failed(job) and not kinds.isdisjoint(("peer closed", "watchdog", "other"))
 
 
 def _ends_of(job: Job, ranks: Sequence[int]) -> list[Event]:

@@ -89,9 +89,7 @@ class Standing:
         self.job = job
         self.status = tuple(answer for answer in job.ras if answer.form != MONITOR)
         self._by_pid = grouped((rank.pid, (rank.host, rank.rank)) for rank in job.ranks)
-        self._addresses = {
-            (process.host, process.pid): frozenset((*process.addresses, process.host)) for process in job.processes
-        }
+        self._addresses = {(p.host, p.pid): frozenset((*p.addresses, p.host)) for p in job.processes}
         self._own_world = _world_of(self.status)
 
     @property

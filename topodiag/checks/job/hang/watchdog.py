@@ -45,10 +45,8 @@ def _lost_to_gpu(job: Job) -> bool:
     """Whether a rank says that its GPU failed while others waited: they waited for it, which is told as the first
     error."""
     waited = {event.rank for event in job.events if event.kind == "watchdog" and "op" in event.details}
-    return any(
-        event.kind == "cuda" and not event.secondary and event.rank >= 0 and event.rank not in waited
-        for event in job.events
-    )
+    broken = (event.rank for event in job.events if event.kind == "cuda" and not event.secondary)
+    return any(rank >= 0 and rank not in waited for rank in broken)
 
 
 def _by_progress(check: JobCheck, job: Job) -> Iterable[Finding]:
@@ -86,9 +84,7 @@ def _gave_up(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
     works = {(event.details["seq"], event.details.get("op", "")) for event in events}
     if len(works) != 1 or works.pop()[1] in POINT_TO_POINT:
         return {}
-    return {
-        WORLD: {e.rank: RankProgress(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(events)}
-    }
+    return {WORLD: {e.rank: RankProgress(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in events[::-1]}}
 
 
 def _group(event: Event) -> str:

@@ -115,9 +115,7 @@ class VersionsDiffer(JobCheck, id="JOB002"):
 
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""
-        ranges = {
-            number: pair for number, process in enumerate(job.processes) if (pair := releases(process)) is not None
-        }
+        ranges = {at: pair for at, process in enumerate(job.processes) if (pair := releases(process)) is not None}
         newest = max((low for low, _ in ranges.values()), default=_FIRST)
         oldest = min((high for _, high in ranges.values()), default=_LAST)
         if newest <= oldest:

@@ -115,11 +115,8 @@ def choose(primary: Sequence[Event], clocks: Clocks) -> tuple[Event, Confidence,
     if len({process_of(e) for e in same}) > 1:
         named = Counter(e.details.get("peer", "") for e in same if e.details.get("peer"))
         most = f", most name {named.most_common(1)[0][0]}" if named else ""
-        return (
-            first,
-            Confidence.LOW,
-            f"; one of {len(same)} errors of this kind without a time{most}: which came first is not known",
-        )
+        doubt = f"; one of {len(same)} errors of this kind without a time{most}: which came first is not known"
+        return first, Confidence.LOW, doubt
     return first, Confidence.MEDIUM if len(own) > 1 else Confidence.HIGH, ""
 
 

@@ -84,9 +84,8 @@ def is_interface(name: str) -> bool:
 
 def unopened(job: Job) -> Iterator[tuple[Event, str]]:
     """Lines that say that a node has an RDMA device which the job may not open, with the device."""
-    for event in job.events:
-        if event.host and "unopened" in event.details:
-            yield event, event.details["unopened"]
+    lines = (event for event in job.events if event.host and "unopened" in event.details)
+    return ((event, event.details["unopened"]) for event in lines)
 
 
 def hcas_by_host(job: Job) -> dict[str, dict[str, Hca]]:

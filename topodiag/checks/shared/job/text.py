@@ -140,9 +140,7 @@ def of_earlier_launch(job: Job, event: Event) -> bool:
 
 
 def _enough(job: Job) -> list[Progress]:
-    starts = [
-        (series.steps[0].origin, series.steps[-1].origin, len(series.steps)) for series in job.steps if series.steps
-    ]
+    starts = [(one.steps[0].origin, one.steps[-1].origin, len(one.steps)) for one in job.steps if one.steps]
     steps = [Progress("progress.step", number, first, last) for first, last, number in starts if first and last]
     return [progress for progress in (*job.progress, *steps) if progress.number >= LEAST_PROGRESS]
 
