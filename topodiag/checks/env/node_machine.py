@@ -114,10 +114,9 @@ class NodeMachine:
         path_type = level(value)
         if path_type is None or path_type >= PathType.PXB or not self.rdma:
             return False
-        nearest = []
-        for gpu in self.node.gpus:
-            kinds = [distance(self.node, gpu.label, nic.name)[0] for nic in compute_nics(self.node)]
-            nearest.append(min((kind for kind in kinds if kind is not None), default=None))
+        nics, labels = compute_nics(self.node), [gpu.label for gpu in self.node.gpus]
+        ways = [[distance(self.node, label, nic.name)[0] for nic in nics] for label in labels]
+        nearest = [min((kind for kind in kinds if kind is not None), default=None) for kinds in ways]
         if not nearest or any(kind is None for kind in nearest):
             return path_type < PathType.PIX
         within = [kind for kind in nearest if kind is not None and kind <= PathType.PXB]

@@ -125,9 +125,7 @@ def _refusing(node: Node) -> Request | None:
 
 def _last_words(node: Node) -> dict[str, tuple[Event, str]]:
     """The action that the last Xid 154 of each GPU says, in lower case."""
-    last: dict[str, tuple[Event, str]] = {}
-    for event in node.events:
-        if event.kind == "xid" and event.code == 154:
-            _, action = recovery_of(event.text) or ("", "a change that is cut off")
-            last[kernel.label_at(node, event.bus_id)] = event, action
-    return last
+    xids = (event for event in node.events if event.kind == "xid" and event.code == 154)
+    last = {kernel.label_at(node, event.bus_id): event for event in xids}
+    cut = ("", "a change that is cut off")
+    return {label: (event, (recovery_of(event.text) or cut)[1]) for label, event in last.items()}

@@ -10,7 +10,7 @@ from topodiag.checks.shared.node.kernel import lasted_s, log_was_read, no_log
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.words.units import few, in_s, plural
+from topodiag.words.units import few, grouped, in_s, plural
 
 _SERVERS = {
     "NFS server": (("kernel.nfs_silent",), "kernel.nfs_back"),
@@ -104,18 +104,16 @@ def _servers(check: NodeCheck, node: Node, events: Sequence[Event], whole: bool)
 
 
 def _disks(check: NodeCheck, node: Node, events: Sequence[Event]) -> Finding | None:
-    kernel_events: dict[str, Event] = {}
-    for event in events:
-        if event.signature in _DISKS:
-            kernel_events.setdefault(str(event.fields["name"]), event)
-    if not kernel_events:
+    by_disk = grouped((str(event.fields["name"]), event) for event in events if event.signature in _DISKS)
+    first = [own[0] for own in by_disk.values()]
+    if not first:
         return None
     return check.finding(
         check.where(node),
         "disks",
-        f"{few(sorted(kernel_events), _SHOWN)}: the kernel reports errors of the disk or its file system",
-        observed="; ".join(event.text[:160] for event in list(kernel_events.values())[:_SHOWN]),
-        evidence=kernel_events.values(),
+        f"{few(sorted(by_disk), _SHOWN)}: the kernel reports errors of the disk or its file system",
+        observed="; ".join(event.text[:160] for event in first[:_SHOWN]),
+        evidence=first,
     )
 
 

@@ -142,12 +142,10 @@ def _hosts_by_value(nodes: Sequence[Node]) -> dict[TraitKey, dict[str, list[str]
     """Of each attribute of each family: the hosts whose NICs all have one value of it, by that value."""
     hosts: dict[TraitKey, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for node in nodes:
-        values: dict[TraitKey, set[str]] = defaultdict(set)
-        for trait in _traits(node):
-            values[trait.what, trait.family].add(trait.value)
+        values = grouped(((trait.what, trait.family), trait.value) for trait in _traits(node))
         for key, seen in values.items():
-            if len(seen) == 1:
-                hosts[key][seen.pop()].append(node.host)
+            if len(set(seen)) == 1:
+                hosts[key][seen[0]].append(node.host)
     return hosts
 
 

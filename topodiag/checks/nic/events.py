@@ -114,16 +114,14 @@ def of_log(check: NodeCheck, node: Node, events: Iterable[PortTrouble]) -> Itera
         )
 
 
-def links_down(node: Node) -> tuple[PortTrouble, ...]:
+def links_down(node: Node) -> Iterator[PortTrouble]:
     """Adapters whose last word in the log is that their link went down, where nothing else says how the port is."""
-    events = []
     for port in changes(node):
         known = port.plain or (port.nic is not None and any(port.state.known for port in port.nic.ports))
         last = port.events[-1]
         if is_down(last) and not known:
             words = f"its link went down{times([last])}, and the log does not show it up again"
-            events.append(PortTrouble(port.name, "down", Severity.ERROR, words, (last,), Confidence.MEDIUM))
-    return tuple(events)
+            yield PortTrouble(port.name, "down", Severity.ERROR, words, (last,), Confidence.MEDIUM)
 
 
 def troubles(node: Node) -> tuple[PortTrouble, ...]:

@@ -215,13 +215,10 @@ def _above_limits(
 
 def _bit_errors(asked: Sequence[Gpu]) -> list[Reading]:
     """NVLink 5's effective bit error rate, which NVML packs into one integer, where it is above the limit."""
-    over = []
-    for gpu in asked:
-        for link in gpu.nvlinks:
-            counter = link.counters.get("effective_ber")
-            rate = unpack_ber(counter.latest.value) if counter is not None else None
-            if counter is not None and rate is not None and rate > EFFECTIVE_BER_LIMIT:
-                over.append(Reading(gpu, link, counter, 0, rate))
+    links = [(gpu, link) for gpu in asked for link in gpu.nvlinks if "effective_ber" in link.counters]
+    counted = ((gpu, link, link.counters["effective_ber"]) for gpu, link in links)
+    readings = [Reading(*of_link, 0, unpack_ber(of_link[2].latest.value)) for of_link in counted]
+    over = [reading for reading in readings if (reading.rate or 0.0) > EFFECTIVE_BER_LIMIT]
     return sorted(over, key=lambda reading: -(reading.rate or 0.0))
 
 

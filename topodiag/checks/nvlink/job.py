@@ -64,11 +64,8 @@ class FabricInLog(JobCheck, id="NVL005"):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        faults: dict[tuple[Severity, str], list[Line]] = defaultdict(list)
         lines = [line for line in named_by(job, "bus", "mnnvl") if line.process >= 0]
-        for line in lines:
-            for fault in _faults(line.details):
-                faults[fault].append(line)
+        faults = grouped((fault, line) for line in lines for fault in _faults(line.details))
         members = [line for line in lines if "health" not in line.details and int(line.details["state"]) == COMPLETED]
         findings = [self._report(job, *fault, own) for fault, own in faults.items()]
         findings += [*self._imex(job, bool(members)), *self._not_up(job), *self._nvls(job)]

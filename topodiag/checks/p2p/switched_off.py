@@ -75,14 +75,10 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
         nvlink = any(any(logs.nvlink_gbs(system).values()) for system in view)
         near = nvlink or any(_near_pair(system) for system in view)
         conns = job.connections
-        kinds: set[str] = set()
-        places: list[int] = []
-        for batch in conns.batches():
-            for talk in around_p2p(batch, lambda via: logs.transport_kind(via) != "P2P"):
-                kinds.add(talk.kind)
-                places += [talk.first] * (len(places) < 2)
+        around = (around_p2p(batch, lambda via: logs.transport_kind(via) != "P2P") for batch in conns.batches())
+        first = {talk.first: talk.kind for talks in around for talk in talks}
         severity = Severity.ERROR if nvlink else Severity.WARNING if near or not view else Severity.INFO
-        used = ", ".join(sorted(kinds))
+        used = ", ".join(sorted(set(first.values())))
         return self.finding(
             self.where(hosts, ranks=logs.world_ranks(job, [number for number, _ in off]) or logs.ranks_on(job, hosts)),
             "switched off",
@@ -92,7 +88,7 @@ class P2pSwitchedOff(JobCheck, id="P2P002"):
             observed=f"{given.name}={given.value}" + (f"; inside the nodes: {used}" if used else ""),
             fix=self.steps("without the setting", name=given.name),
             cost=cost_of_detour(job, hosts),
-            evidence=[given, *(conns.origin(at) for at in places)],
+            evidence=[given, *(conns.origin(at) for at in list(first)[:2])],
             coverage=Coverage(len(off), len(job.processes), "processes"),
             settings=((given.name, None),),
         )

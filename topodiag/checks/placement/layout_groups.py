@@ -237,13 +237,10 @@ class Fragmented(PlacementCheck, id="PLC005"):
         fitting = [audited for audited in mine if audited.demand.size <= largest_domain(audit)]
         if not fitting:
             return self.not_applicable(audit, "the groups are larger than any NVLink domain")
-        findings = []
-        for dim in fitting:
-            size, wanted = dim.demand.size, len(dim.groups)
-            room = int((own // size).sum())
-            if room < wanted and (dim.domains > 1).any():
-                findings.append(self._report(audit, dim, own, room))
-        return self.any_of(audit, findings)
+        rooms = [(dim, int((own // dim.demand.size).sum())) for dim in fitting if (dim.domains > 1).any()]
+        return self.any_of(
+            audit, [self._report(audit, dim, own, room) for dim, room in rooms if room < len(dim.groups)]
+        )
 
     def _report(self, audit: Audit, dim: DimensionAudit, own: Ints, room: int) -> Finding:
         size, wanted = dim.demand.size, len(dim.groups)

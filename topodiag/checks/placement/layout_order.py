@@ -150,8 +150,7 @@ class PeersOnOtherRails(PlacementCheck, id="PLC004"):
             if wrong.size > int(off_rail(audit.cluster, dim.groups, audit.best).sum()):
                 findings.append(self._report(audit, dim, wrong))
         total = sum(len(dim.groups) for dim in several)
-        coverage = Coverage(total, total, "groups over several domains")
-        return self.any_of(audit, findings, coverage)
+        return self.any_of(audit, findings, Coverage(total, total, "groups over several domains"))
 
     def _report(self, audit: Audit, dim: DimensionAudit, wrong: Ints) -> Finding:
         slots = audit.assignment.slot[dim.groups[wrong[0]]]

@@ -270,9 +270,6 @@ class DeviceTwice(JobCheck, id="TOP005"):
 def _gpus_twice(job: Job, printed: SystemPrint) -> list[str]:
     """GPUs that stand under one bus id in two systems whose ranks ran on one host."""
     by_rank = job.by_rank
-    places: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for gpu in printed.system.of_kind("GPU"):
-        rank = by_rank.get(printed.world_rank(gpu))
-        if rank is not None:
-            places[rank.host, gpu.id.rpartition("-")[2]].append(gpu.name)
+    gpus = ((gpu, by_rank.get(printed.world_rank(gpu))) for gpu in printed.system.of_kind("GPU"))
+    places = grouped(((rank.host, gpu.id.rpartition("-")[2]), gpu.name) for gpu, rank in gpus if rank is not None)
     return [" and ".join(names) for names in places.values() if len(names) > 1]

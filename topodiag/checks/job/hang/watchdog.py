@@ -11,7 +11,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
 from topodiag.model.job_waits import only_waited
-from topodiag.words.units import in_s, plural
+from topodiag.words.units import grouped, in_s, plural
 
 POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
@@ -254,12 +254,9 @@ def by_calls(check: JobCheck, job: Job) -> Iterator[Finding]:
 def _by_call(waits: Mapping[int, Event], group: str) -> Mapping[str, list[int]]:
     """The ranks by what they wait in: the operation, and its size where all call the same one. Of ranks in no named
     group, only one that is alone with its size: two groups of several ranks may be two stages of a pipeline."""
-    calls: dict[str, list[int]] = defaultdict(list)
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for rank, event in sorted(waits.items()):
-        operation = event.details["op"]
-        calls[operation].append(rank)
-        sizes[f"{operation} ({event.details.get('numel_in', '')} elements)"].append(rank)
+    said = [(rank, event.details) for rank, event in sorted(waits.items())]
+    calls = grouped((named["op"], rank) for rank, named in said)
+    sizes = grouped((f"{named['op']} ({named.get('numel_in', '')} elements)", rank) for rank, named in said)
     sized = len(calls) == 1 and calls.keys() <= _EQUAL_SIZES
     return sizes if sized and (group or min(map(len, sizes.values())) == 1) else calls
 

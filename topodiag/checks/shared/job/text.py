@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from statistics import median, median_low
@@ -17,7 +16,7 @@ from topodiag.model.job_rings import domains as domains  # noqa: PLC0414 - check
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
-from topodiag.words.units import spell_s
+from topodiag.words.units import grouped, spell_s
 
 MET = "met"
 """Kind of the lines that ranks print at torch's store (framework.toml of the catalogue)."""
@@ -191,11 +190,9 @@ def _times(job: Job, communicator: Communicator) -> dict[str, float]:
     """By host, the median time of its members' Init COMPLETE."""
     if len(communicator.completed_ts) != len(communicator.ranks):
         return {}
-    by_host: dict[str, list[float]] = defaultdict(list)
-    for at in np.flatnonzero(np.isfinite(communicator.completed_ts)).tolist():
-        rank = job.by_rank.get(int(communicator.ranks[at]))
-        if rank is not None and rank.host:
-            by_host[rank.host].append(float(communicator.completed_ts[at]))
+    known = np.flatnonzero(np.isfinite(communicator.completed_ts)).tolist()
+    ranks = ((job.by_rank.get(int(communicator.ranks[at])), float(communicator.completed_ts[at])) for at in known)
+    by_host = grouped((rank.host, ts) for rank, ts in ranks if rank is not None and rank.host)
     return {host: median(times) for host, times in by_host.items()}
 
 
@@ -211,17 +208,12 @@ def launched_on(job: Job, rank: int) -> str:
     A task is a rank where a host has several; with one a host the tasks are launchers of their own (`srun torchrun`),
     and only the host of the one task that failed by itself is told.
     """
-    tasks: dict[str, set[int]] = {}
-    failed: dict[str, None] = {}
-    for event in job.events:
-        host, named = event.details.get("host", ""), event.details.get("tasks", "")
-        if host and named:
-            tasks.setdefault(host, set()).update(_expanded(named))
-            if event.details.get("how") not in _ASKED:
-                failed[host] = None
-    if any(len(task) > 1 for task in tasks.values()):
-        return next((host for host, numbers in tasks.items() if rank in numbers), "")
-    return next(iter(failed)) if len(failed) == 1 else ""
+    ends = [event.details for event in job.events if event.details.get("host") and event.details.get("tasks")]
+    numbers = grouped((end["host"], task) for end in ends for task in _expanded(end["tasks"]))
+    if any(len(set(tasks)) > 1 for tasks in numbers.values()):
+        return next((host for host, tasks in numbers.items() if rank in tasks), "")
+    failed = {end["host"] for end in ends if end.get("how") not in _ASKED}
+    return failed.pop() if len(failed) == 1 else ""
 
 
 def _expanded(text: str) -> set[int]:
