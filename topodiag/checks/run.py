@@ -15,6 +15,7 @@ from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.checks.spoken import spoken
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.maker import dialect_of
+from topodiag.words.units import grouped
 
 if TYPE_CHECKING:
     from topodiag.model.node import Node
@@ -100,14 +101,14 @@ def _guarded(check: Check[J], judged: J, peers: Sequence[J]) -> Outcome:
 def fold(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
     """All findings; those that say the same of several nodes or jobs become one with all of them, and with evidence of
     each job."""
-    alike: dict[tuple[object, ...], list[Finding]] = {}
-    for outcome in outcomes:
-        for finding in outcome.findings:
-            where = finding.where
-            key = (finding.id, finding.severity, finding.message, finding.observed, finding.expected, where.gpus,
-                   where.nics, where.links, where.ranks)  # fmt: skip
-            alike.setdefault(key, []).append(finding)
+    alike = grouped((_words(finding), finding) for outcome in outcomes for finding in outcome.findings)
     return tuple(sorted(map(_folded, alike.values()), key=_order))
+
+
+def _words(finding: Finding) -> tuple[object, ...]:
+    """All that a finding says, but for its nodes and jobs."""
+    place = finding.where.gpus, finding.where.nics, finding.where.links, finding.where.ranks
+    return finding.id, finding.severity, finding.message, finding.observed, finding.expected, place
 
 
 def _folded(findings: Sequence[Finding]) -> Finding:

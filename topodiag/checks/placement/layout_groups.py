@@ -238,9 +238,8 @@ class Fragmented(PlacementCheck, id="PLC005"):
         if not fitting:
             return self.not_applicable(audit, "the groups are larger than any NVLink domain")
         rooms = [(dim, int((own // dim.demand.size).sum())) for dim in fitting if (dim.domains > 1).any()]
-        return self.any_of(
-            audit, [self._report(audit, dim, own, room) for dim, room in rooms if room < len(dim.groups)]
-        )
+        tight = [(dim, room) for dim, room in rooms if room < len(dim.groups)]
+        return self.any_of(audit, [self._report(audit, dim, own, room) for dim, room in tight])
 
     def _report(self, audit: Audit, dim: DimensionAudit, own: Ints, room: int) -> Finding:
         size, wanted = dim.demand.size, len(dim.groups)

@@ -72,14 +72,8 @@ def _findings(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Iterat
 
 def _of_kind(node: Node, kind: str) -> Iterable[Event]:
     """The events of a kind, one for a line: where two readers take it, the one that names its host."""
-    by_line: dict[tuple[str, int | None], Event] = {}
-    for event in node.reports:
-        if event.kind == kind:
-            place = (event.origin.source, event.origin.line)
-            known = by_line.setdefault(place, event)
-            if event.host and not known.host:
-                by_line[place] = event
-    return by_line.values()
+    by_line = grouped(((event.origin.source, event.origin.line), event) for event in node.reports if event.kind == kind)
+    return [next((event for event in own if event.host), own[0]) for own in by_line.values()]
 
 
 def _finding(check: str, report: Report, host: str, trust: Trust, events: Sequence[Event]) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, rank_word
@@ -198,15 +198,13 @@ class RankBehind(JobCheck, id="JOB006"):
         records: Mapping[int, FlightRecord],
     ) -> Iterable[Finding]:  # fmt: skip
         """The first sequence number at which ranks of one group recorded different collectives."""
-        by_seq: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for rank, ops in by_rank.items():
-            for seq, operation, _ in ops:
-                if not any(word in operation.lower() for word in ("send", "recv", "coalesced")):
-                    by_seq[seq][operation].append(rank)
-        for seq in sorted(by_seq):
-            if len(by_seq[seq]) < 2:
+        rows = ((seq, operation, rank) for rank, ops in by_rank.items() for seq, operation, _ in ops)
+        of_all = (row for row in rows if not any(word in row[1].lower() for word in ("send", "recv", "coalesced")))
+        for seq, called in sorted(grouped((seq, (operation, rank)) for seq, operation, rank in of_all).items()):
+            calls = grouped(called)
+            if len(calls) < 2:
                 continue
-            ordered = sorted(by_seq[seq].items(), key=lambda item: (-len(item[1]), item[0]))
+            ordered = sorted(calls.items(), key=lambda item: (-len(item[1]), item[0]))
             numbers = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
             yield self.finding(
                 self.where(hosts_with(job, numbers), ranks=numbers),

@@ -67,10 +67,8 @@ def only_sockets(job: Job) -> bool:
 
 def by_host(job: Job) -> dict[str, list[tuple[int, Process]]]:
     """Processes with their index, by host, hosts in the job's order."""
-    pairs: dict[str, list[tuple[int, Process]]] = {host: [] for host in job.hosts}
-    for number, process in enumerate(job.processes):
-        pairs.setdefault(process.host, []).append((number, process))
-    return {host: group for host, group in pairs.items() if group}
+    groups = grouped((process.host, (number, process)) for number, process in enumerate(job.processes))
+    return {host: groups[host] for host in dict.fromkeys((*job.hosts, *groups)) if host in groups}
 
 
 def rdma(hca: Hca) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from string import hexdigits
 
 import numpy as np
@@ -17,7 +16,7 @@ from topodiag.model.finding import Cost, Where
 from topodiag.model.job import GivenSetting, Hca, Job
 from topodiag.model.job_wires import nics_of
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
-from topodiag.words.units import in_gbs
+from topodiag.words.units import grouped, in_gbs
 
 
 def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
@@ -139,14 +138,11 @@ def short_of_captures(job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list
     names NICs, or where the job has a part of the GPUs: its container may rightly have a part of the NICs."""
     if logs.settings_of(job, "NCCL_IB_HCA"):
         return []
-    shorter: dict[tuple[str, ...], FewerThanOthers] = {}
-    for host, hcas in listed.items():
-        sides = _beside_capture(job, host, hcas)
-        if sides is not None and ranks_of(job, host) >= len(job.machines[host].gpus) > 0:
-            key = tuple(hca.name for side in sides for hca in side)
-            known = shorter.get(key, FewerThanOthers((), *sides, (), captured=True))
-            shorter[key] = replace(known, hosts=(*known.hosts, host))
-    return list(shorter.values())
+    beside = ((host, _beside_capture(job, host, hcas)) for host, hcas in listed.items())
+    short = [(host, sides) for host, sides in beside if sides is not None]
+    whole = [(host, sides) for host, sides in short if ranks_of(job, host) >= len(job.machines[host].gpus) > 0]
+    alike = grouped((tuple(hca.name for side in sides for hca in side), (host, sides)) for host, sides in whole)
+    return [FewerThanOthers(tuple(h for h, _ in own), *own[0][1], (), captured=True) for own in alike.values()]
 
 
 def cost_of_fewer(have: int, want: int, nics: Iterable[Hca]) -> Cost:
