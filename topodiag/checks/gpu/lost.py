@@ -126,22 +126,15 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
         spec = system_by_product(node.system.value) if node.system.value else None
         if spec is not None and spec.gpus > here and _says_product(node):
             return self._missing(node, here, spec.gpus, f"as a {spec.name} has", Confidence.HIGH)
-        if (board := self._board_short(node, here)) is not None:
-            return board
+        if (product := amd_mesh(node.gpus)) is not None and here <= product.links:
+            why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
+            return self._missing(node, here, product.links + 1, why)
         alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
         usual = majority(alike)
         if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
             why = f"as {plural(alike[usual], 'other node')} of the same kind have"
             return self._missing(node, here, usual, why)
         return None
-
-    def _board_short(self, node: Node, here: int) -> Finding | None:
-        """GPUs of AMD's that are missing of a board on which each has one link to each of the others."""
-        product = amd_mesh(node.gpus)
-        if product is None or here > product.links:
-            return None
-        why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
-        return self._missing(node, here, product.links + 1, why)
 
 
 def _is_named(node: Node, gpu: Gpu) -> bool:

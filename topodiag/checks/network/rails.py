@@ -239,10 +239,9 @@ def _join(ends: _Table, same: Ints, joined: BothEnds) -> None:
         joined.hosts.update(np.unique(ends["host"][side], return_counts=True)[0].tolist())
         joined.ranks.update(np.unique(ends["world"][side], return_counts=True)[0].tolist())
     joined.ranks.discard(-1)
-    for i in crossed[: EXAMPLES - len(joined.first)].tolist():
-        one, other = int(a[i]), int(b[i])
-        joined.first.append(Ends(int(ends["entry"][one]), int(ends["entry"][other]), int(ends["net_dev"][one]),
-                               int(ends["net_dev"][other])))  # fmt: skip
+    first = crossed[: EXAMPLES - len(joined.first)]
+    columns = [ends[name][side[first]].tolist() for name in ("entry", "net_dev") for side in (a, b)]
+    joined.first += [Ends(*row) for row in zip(*columns, strict=True)]
 
 
 def _bits(masks: npt.NDArray[np.uint64]) -> Ints:

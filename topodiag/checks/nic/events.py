@@ -18,7 +18,7 @@ from topodiag.model.devices import Nic, NicPort, NicRole, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
+from topodiag.model.provenance import Fact
 from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
 from topodiag.words.units import grouped, plural
@@ -57,11 +57,8 @@ class PortTrouble:
 
 def of_bus(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A finding for each adapter that does not answer on the bus."""
-    lost: dict[str, tuple[str, Origin | None]] = {
-        bus_id: (function.lost.value or "", function.lost.origin)
-        for bus_id, function in node.pci.items()
-        if function.lost.known and function.kind is PciKind.NIC
-    }
+    gone = [(bus_id, pci.lost) for bus_id, pci in node.pci.items() if pci.lost.known and pci.kind is PciKind.NIC]
+    lost = {bus_id: (words.value or "", words.origin) for bus_id, words in gone}
     for event in _of_adapters(node):
         if event.signature == "kernel.nic_gone":
             lost.setdefault(event.bus_id or "", ("its driver no longer reads its registers", event.origin))

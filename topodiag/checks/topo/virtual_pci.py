@@ -127,9 +127,8 @@ class VirtualPciTree(NodeCheck, id="TOP003"):
         homeless = all(cpu.get("numaid") in (None, "-1") for cpu in first_host(file.tree))
         if not (len(dark) > MOST * len(devices) or (flat and homeless)):
             if is_flat(node):
-                return self.unknown(
-                    node, "every NIC is far from every GPU, as in a flattened tree, but speeds are told"
-                )
+                why = "every NIC is far from every GPU, as in a flattened tree, but speeds are told"
+                return self.unknown(node, why)
             return self.clean(node, "link speeds and NUMA nodes are there" if flat else "the PCI tree has its switches")
         signs = (
             (flat, f"{NO_SWITCH_ABOVE} {plural(len(devices), 'device')}"),
@@ -144,6 +143,7 @@ class VirtualPciTree(NodeCheck, id="TOP003"):
     ) -> Finding:
         """A file that leaves NCCL to guess, by these signs; `dark` are devices whose link it does not tell."""
         flat, first = signs[0].startswith(NO_SWITCH_ABOVE), (dark or devices)[0]
+        assumed = f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for links of unknown speed"
         return self.finding(
             self.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in node.nics]),
             "guessed",
@@ -151,11 +151,7 @@ class VirtualPciTree(NodeCheck, id="TOP003"):
             severity=Severity.WARNING if node.nics else Severity.INFO,
             observed="; ".join(signs),
             fix=self.steps("complete the file", file=file.name),
-            cost=Cost(
-                text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for links of unknown speed"
-            )
-            if dark
-            else Cost(text="NCCL takes every NIC for equally far"),
+            cost=assumed if dark else "NCCL takes every NIC for equally far",
             evidence=[Origin(file.name, first.line or None, f'<pci busid="{first.get("busid")}">')],
             coverage=Coverage(len(devices), len(devices), "GPUs and NICs in the file"),
         )

@@ -131,16 +131,9 @@ class _First:
 
     def __init__(self, events: Sequence[Event], clocks: Clocks) -> None:
         self._clocks = clocks
-        self._lines: dict[str, int] = {}
-        times: dict[str | None, float] = {}
-        for event in events:
-            source, line = place_of(event)
-            if source is not None:
-                self._lines[source] = min(line, self._lines.get(source, line))
-            if event.ts is not None:
-                at = clocks.at(event)
-                times[source] = min(at, times.get(source, at))
-        self._times = sorted(((at, source) for source, at in times.items()), key=lambda pair: pair[0])[:2]
+        self._lines = {source: lines[0] for source, lines in lines_of(events).items()}
+        times = grouped((place_of(event)[0], clocks.at(event)) for event in events if event.ts is not None)
+        self._times = sorted(((min(own), source) for source, own in times.items()), key=lambda pair: pair[0])[:2]
         """The first two are enough: one of them is of another file."""
 
     def is_before(self, event: Event) -> bool:
