@@ -143,9 +143,8 @@ class Check(ABC, Generic[J]):
     def add_findings(self, outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
         """An outcome with findings of another source before its own."""
         added = tuple(findings)
-        return (
-            replace(outcome, status=Status.FINDING, findings=(*added, *outcome.findings), why="") if added else outcome
-        )
+        both = (*added, *outcome.findings)
+        return replace(outcome, status=Status.FINDING, findings=both, why="") if added else outcome
 
     def clean(self, judged: J, why: str = "", coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.CLEAN, name_of(judged), why=why, coverage=coverage)

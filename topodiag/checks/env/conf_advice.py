@@ -44,21 +44,16 @@ def advise(
     conf_entries = (*entries, *new)
     for entry in conf_entries:
         if entry.value is not None and not entry.kept and _wins(nodes, shown, entry.name):
-            elsewhere.append(
-                f"{entry.name} is set in the environment already, which wins over any file: change it there"
-            )
+            why = "is set in the environment already, which wins over any file: change it there"
+            elsewhere.append(f"{entry.name} {why}")
     return ConfAdvice(name, conf_entries, tuple(dict.fromkeys(elsewhere)))
 
 
 def _kept_lines(nodes: Sequence[Node], wanted: dict[str, tuple[str, str]], removed: dict[str, str]) -> list[ConfEntry]:
     """What becomes of the lines that are there."""
     entries: list[ConfEntry] = []
-    placed: set[str] = set()
     for line in _lines(nodes):
-        entry = _line(line, wanted, removed, placed)
-        if entry is not None:
-            entries.append(entry)
-            placed.add(entry.name)
+        entries.append(_line(line, wanted, removed, {entry.name for entry in entries}))
     return entries
 
 
@@ -111,9 +106,7 @@ def _lines(nodes: Sequence[Node]) -> Iterator[ConfLine]:
                 yield line
 
 
-def _line(
-    line: ConfLine, wanted: dict[str, tuple[str, str]], removed: dict[str, str], placed: set[str]
-) -> ConfEntry | None:
+def _line(line: ConfLine, wanted: dict[str, tuple[str, str]], removed: dict[str, str], placed: set[str]) -> ConfEntry:
     name, _, value = line.text.partition("=")
     where = f"{line.path} line {line.number}"
     wrong = misread(line.text)

@@ -73,9 +73,7 @@ class HostSettings(NodeCheck, id="HST003", unless=no_gpu):
         translation = None if _has_no_peers(judged) else _iommu(self, judged)
         answer = self.any_of(judged, (_balancing(self, judged), _governor(self, judged), translation))
         untold = "" if answer.findings else _untold(judged)
-        if untold:
-            return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
-        return answer
+        return self.unknown(judged, f"of these settings the evidence does not hold {untold}") if untold else answer
 
 
 def _untold(node: Node) -> str:

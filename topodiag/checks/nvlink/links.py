@@ -184,9 +184,8 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
     share = (want - active) / want
     rate = evidence.gbs_per_link(count)
     if rate is None:
-        return Cost(
-            share=share, text=f"{percent(share)} of this GPU's NVLink bandwidth, and the whole node's rings with it"
-        )
+        text = f"{percent(share)} of this GPU's NVLink bandwidth, and the whole node's rings with it"
+        return Cost(share=share, text=text)
     lost = missing_nvlinks(active, want, rate)
     text = (
         f"{plural(want - active, 'link')} x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes"

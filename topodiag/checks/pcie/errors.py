@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
+from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge, where_of
 from topodiag.checks.shared.node.kernel import times
 from topodiag.lazy import dataclass
 from topodiag.model.devices import PciDevice
@@ -118,9 +118,7 @@ class PcieErrors(NodeCheck, id="PCI003"):
 
     def _of_status(self, node: Node, hop: Hop) -> Finding:
         return self.finding(
-            self.where(
-                node, gpus=[gpu.label for gpu in hop.gpus], nics=[nic.name for nic in hop.nics], links=[hop.place]
-            ),
+            where_of(self, node, hop),
             "status bits",
             f"{hop.name} had corrected PCIe errors since its AER status was last cleared",
             observed=plural(hop.lower.counters[STATUS].latest.get(0), "bit") + " of CESta set",

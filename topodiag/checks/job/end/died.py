@@ -164,9 +164,8 @@ def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
 def _behind(event: Event) -> str:
     """Who had printed a line less than the others when the job was ended from outside; "" where nobody had."""
     ranks = [int(rank) for rank in event.details.get("behind", "").split(",") if rank]
-    return (
-        f": {rank_word(ranks)} had not printed '{event.details['line behind']}', which all others had" if ranks else ""
-    )
+    line = event.details.get("line behind")
+    return f": {rank_word(ranks)} had not printed '{line}', which all others had" if ranks else ""
 
 
 def _root(first: Event, events: Sequence[Event]) -> Event:

@@ -104,9 +104,8 @@ def _silent(check: JobCheck, silent: Silent) -> Finding:
         message = f"no process on {hosts_word(hosts)} answers: {who}"
     else:
         message = f"{who} on {hosts_word(hosts)} {'does' if len(silent.who) == 1 else 'do'} not answer: stopped or dead"
-    others = (
-        f"; {plural(silent.answering, 'other process', 'other processes')} there answer" if silent.answering else ""
-    )
+    count = plural(silent.answering or 0, "other process", "other processes")
+    others = f"; {count} there answer" if silent.answering else ""
     return check.finding(
         check.where(hosts, ranks=ranks_in(silent.who)),
         "silent to ras",

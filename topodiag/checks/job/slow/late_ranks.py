@@ -194,13 +194,10 @@ class LateArriver(JobCheck, id="JOB008"):
         waits = max(waiting, key=attrgetter("share"))
         who, host, rank = waits.series.who, waits.series.host, waits.series.rank
         of = f" of {who}" if who else ""
-        if waits.always:
-            message = f"steps{of} wait for data {percent(waits.share)} of their time: the input sets the pace"
-        else:
-            message = (
-                f"{waits.slow} of {waits.lines} steps{of} are long because they wait for data: {percent(waits.share)}"
-                " of all time goes to waiting for input"
-            )
+        message = f"steps{of} wait for data {percent(waits.share)} of their time: the input sets the pace"
+        if not waits.always:
+            message = f"{waits.slow} of {waits.lines} steps{of} are long because they wait for data:"
+            message += f" {percent(waits.share)} of all time goes to waiting for input"
         yield self.finding(
             self.where([host] if host else [], ranks=[rank] if rank >= 0 else []),
             "waits for data",

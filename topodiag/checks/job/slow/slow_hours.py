@@ -87,9 +87,7 @@ class SlowHoursOfJob(JobCheck, id="JOB012"):
         times = median(ratio for hour in run for ratio in ratios[hour].values() if ratio >= SLOWER)
         inside = [ratio for hour in run for ratio in own.get(hour, {}).values()]
         as_ever = bool(inside) and median(inside) < ALIKE
-        other = ""
-        if inside:
-            other = "; inside the nodes it was as ever" if as_ever else "; inside the nodes it was slow as well"
+        other = f"; inside the nodes it was {'as ever' if as_ever else 'slow as well'}" if inside else ""
         network = as_ever or not inside
         what = "communication between nodes" if network else "all communication"
         return self.finding(

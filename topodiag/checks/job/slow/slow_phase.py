@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from math import fsum, log
 from statistics import median
 
@@ -48,8 +49,7 @@ def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[Slow
         for size in (comm.sizes if comm.is_one else ())
         if size.calls >= FEWEST_CALLS * comm.enough_calls and size.clean_us > 0 and size.bytes > 0
     )
-    ratios: dict[int, list[tuple[float, float, CallsOfOneSize, float, int, bool]]] = defaultdict(list)
-    known = {}
+    sizes: dict[int, list[tuple[float, SlowCommunicator]]] = defaultdict(list)
     for several in series.values():
         if len(several) < FEWEST_SIBLINGS:
             continue
@@ -59,15 +59,13 @@ def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[Slow
         slow = [log(size.clean_us / usual) > max(log(SLOWER), TIMES_THE_SPREAD * spread) for _, size in several]
         few_slow = sum(slow) <= max(1, MOST_SHARE * len(several))
         for (comm, size), is_slow in zip(several, slow, strict=True):
-            weight = size.calls * size.clean_us
-            known[id(comm)] = comm
-            ratios[id(comm)].append((weight, size.clean_us / usual, size, gbs, len(several) - 1, is_slow and few_slow))
+            one = SlowCommunicator(comm, size.clean_us / usual, size, gbs, len(several) - 1, is_slow and few_slow)
+            sizes[id(comm)].append((size.calls * size.clean_us, one))
     beside = []
-    for key, rows in ratios.items():
-        total = fsum(weight for weight, *_ in rows)
-        is_slow = fsum(weight for weight, _, _, _, _, slow in rows if slow) * 2 > total
-        _, times, worst, gbs, siblings, _ = max(rows, key=lambda row: (row[5], row[0]))
-        beside.append(SlowCommunicator(known[key], times, worst, gbs, siblings, is_slow))
+    for rows in sizes.values():
+        total, slow_us = fsum(us for us, _ in rows), fsum(us for us, one in rows if one.slow)
+        _, worst = max(rows, key=lambda row: (row[1].slow, row[0]))
+        beside.append(replace(worst, slow=slow_us * 2 > total))
     return beside
 
 

@@ -25,12 +25,11 @@ PRIORITY_DISCARDS = "rx_prio*_discards"
 
 def _limits() -> dict[str, Limit]:
     held = own_data("checks/shared/node/nic_counters")
-    limits = {}
-    for name, counter in held["counter"].items():
-        kind = held["kind"][counter["kind"]]
-        ethernet_only = kind.get("ethernet_only", False)
-        limits[name] = Limit(counter["meaning"], advice_of(kind), counter.get("per_flap", 0), ethernet_only)
-    return limits
+    counters = ((name, counter, held["kind"][counter["kind"]]) for name, counter in held["counter"].items())
+    return {
+        name: Limit(own["meaning"], advice_of(kind), own.get("per_flap", 0), kind.get("ethernet_only", False))
+        for name, own, kind in counters
+    }
 
 
 LIMITS = _limits()
