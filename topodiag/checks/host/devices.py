@@ -97,8 +97,8 @@ def _verbs(check: NodeCheck, node: Node) -> Finding | None:
 
 def _channel(check: NodeCheck, node: Node) -> Finding | None:
     domain = any(cluster(gpu) for gpu in node.gpus)
-    absent = node.os.absent_devices.get(frozenset())
-    missing = _looked_for(node, IMEX) or any(device.startswith(f"{IMEX}/") for device in absent)
+    lacking = node.os.absent_devices.get(frozenset())
+    missing = _looked_for(node, IMEX) or any(device.startswith(f"{IMEX}/") for device in lacking)
     names = node.os.devices.get(frozenset())
     if not missing and (not domain or not names or any(name.startswith(f"{IMEX}/channel") for name in names)):
         return None

@@ -161,9 +161,9 @@ def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) ->
             return True
         theirs = _nic_home(node, nic, homes)
         # With several NUMA nodes to a socket SYS may stay within it.
-        apart = of_one_node and (kind is PathType.SYS or (fact.value or "").strip().upper() in ("SYS", "SOC"))
+        elsewhere = of_one_node and (kind is PathType.SYS or (fact.value or "").strip().upper() in ("SYS", "SOC"))
         unplaced = mine is None or theirs is None
-        answers.append(mine == theirs if not unplaced else False if apart else None)
+        answers.append(mine == theirs if not unplaced else False if elsewhere else None)
     return True if True in answers else None if None in answers else False
 
 

@@ -176,8 +176,8 @@ def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: 
     for host in hosts:
         lines = [hca.gdr_origin or hca.origin for hca in list(listed.get(host, {}).values())[:2]]
         if what == "network":
-            said = (m.origin for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind))
-            lines = list(islice(said, 1))
+            places = (m.origin for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind))
+            lines = list(islice(places, 1))
         origins += [replace(line, text=f"{host}: {line.text}") for line in lines if line is not None]
     return origins
 

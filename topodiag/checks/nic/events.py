@@ -57,8 +57,8 @@ class PortTrouble:
 
 def of_bus(check: NodeCheck, node: Node) -> Iterator[Finding]:
     """A finding for each adapter that does not answer on the bus."""
-    gone = [(bus_id, pci.lost) for bus_id, pci in node.pci.items() if pci.lost.known and pci.kind is PciKind.NIC]
-    lost = {bus_id: (words.value or "", words.origin) for bus_id, words in gone}
+    adapters = [(bus_id, pci.lost) for bus_id, pci in node.pci.items() if pci.lost.known and pci.kind is PciKind.NIC]
+    lost = {bus_id: (words.value or "", words.origin) for bus_id, words in adapters}
     for event in _of_adapters(node):
         if event.signature == "kernel.nic_gone":
             lost.setdefault(event.bus_id or "", ("its driver no longer reads its registers", event.origin))
@@ -127,7 +127,7 @@ def troubles(node: Node) -> tuple[PortTrouble, ...]:
 
 
 def _unsteady(node: Node) -> Iterator[PortTrouble]:
-    alone = not (node.nics or node.gpus or node.pci)
+    lines_only = not (node.nics or node.gpus or node.pci)
     for port in changes(node):
         shown: Sequence[Event] = port.events
         downs = [event for event in shown[:-1] if is_down(event)]
@@ -137,7 +137,7 @@ def _unsteady(node: Node) -> Iterator[PortTrouble]:
             confidence = Confidence.MEDIUM
         elif not port.plain and not downs and again >= MANY_RETURNS:
             words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
-        elif not port.plain and alone and len(downs) == 1 and (shown := _lost_once(shown)):
+        elif not port.plain and lines_only and len(downs) == 1 and (shown := _lost_once(shown)):
             # Of a whole machine one loss may be old and long over; whoever pastes these lines alone asks about them.
             words, confidence = f"its link went down and came back once{times(shown[:1])}", Confidence.LOW
         elif port.plain or len(downs) < MANY_FLAPS:

@@ -84,7 +84,7 @@ class FabricInLog(JobCheck, id="NVL005"):
     def _not_up(self, job: Job) -> Iterator[Finding]:
         """CUDA refuses the GPUs of a node with NVSwitches before Fabric Manager has programmed these."""
         named = ((event, event.details) for event in job.events)
-        events = [event for event, said in named if said.get("fault") == "fabric" or "fabric not up" in said]
+        events = [event for event, details in named if details.get("fault") == "fabric" or "fabric not up" in details]
         if events:
             at = hosts_word(hosts_in(events)) or "a node"
             message = f"{at}: CUDA does not start: the NVSwitch fabric of the node is not up"

@@ -212,8 +212,8 @@ def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:
     if len(short) * 2 >= len(asked) or any(count > MESH_PEERS for count in joined.values()):
         return []
     half = MESH_GPUS // 2
-    apart = [(pair, *pair.ends) for pair in seen if not pair.joined and short.issuperset(pair.ends)]
-    return [pair for pair, a, b in apart if a // half == b // half or abs(a - b) == half]
+    ends = [(pair, *pair.ends) for pair in seen if not pair.joined and short.issuperset(pair.ends)]
+    return [pair for pair, a, b in ends if a // half == b // half or abs(a - b) == half]
 
 
 def _peers(pairs: Sequence[GpuPair]) -> Tally[int]:

@@ -145,8 +145,8 @@ def trained(node: Node) -> dict[str, dict[str, str]]:
         facts = {LANES: f"x{hop.lower.width.value}" if hop.lower.width.value else ""}
         facts["trained speed"] = f"Gen{hop.lower.gen.value}" if hop.lower.gen.value and hop.is_busy else ""
         name = ", ".join(names)
-        told = {what: value for what, value in facts.items() if value}
-        by_bus[f"switch above {name}" if hop.is_shared else name] = told
+        known = {what: value for what, value in facts.items() if value}
+        by_bus[f"switch above {name}" if hop.is_shared else name] = known
     return by_bus
 
 

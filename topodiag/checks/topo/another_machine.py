@@ -99,7 +99,7 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
         ours, plain = topo_evidence.ask(loaded(file.tree, tree), minor, nodes), topo_evidence.ask(tree, minor, nodes)
         if ours is None or plain is None or not (ours.accepted and plain.accepted) or ours.ranks != plain.ranks:
             return None
-        with_file, without = (topo_evidence.ring_gbs(found.graph(0), across=True) for found in (ours, plain))
+        with_file, without = (topo_evidence.ring_gbs(answer.graph(0), across=True) for answer in (ours, plain))
         if with_file >= without * (1 - SLOWER):
             return None
         lost = without - with_file

@@ -87,5 +87,5 @@ def _multicast(job: Job) -> Origin | None:
     given = [process.settings.get("NCCL_NVLS_ENABLE") for process in job.processes]
     if any(setting is not None and setting.value == "0" for setting in given):
         return None
-    told = ((process, line) for process in job.processes for line in process.said("nvls"))
-    return next((line.origin or process.origin for process, line in told if "multicast" in line.details), None)
+    lines = ((process, line) for process in job.processes for line in process.said("nvls"))
+    return next((line.origin or process.origin for process, line in lines if "multicast" in line.details), None)

@@ -254,9 +254,9 @@ def by_calls(check: JobCheck, job: Job) -> Iterator[Finding]:
 def _by_call(waits: Mapping[int, Event], group: str) -> Mapping[str, list[int]]:
     """The ranks by what they wait in: the operation, and its size where all call the same one. Of ranks in no named
     group, only one that is alone with its size: two groups of several ranks may be two stages of a pipeline."""
-    said = [(rank, event.details) for rank, event in sorted(waits.items())]
-    calls = grouped((named["op"], rank) for rank, named in said)
-    sizes = grouped((f"{named['op']} ({named.get('numel_in', '')} elements)", rank) for rank, named in said)
+    details = [(rank, event.details) for rank, event in sorted(waits.items())]
+    calls = grouped((named["op"], rank) for rank, named in details)
+    sizes = grouped((f"{named['op']} ({named.get('numel_in', '')} elements)", rank) for rank, named in details)
     sized = len(calls) == 1 and calls.keys() <= _EQUAL_SIZES
     return sizes if sized and (group or min(map(len, sizes.values())) == 1) else calls
 
