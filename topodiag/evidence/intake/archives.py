@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, Any
@@ -77,11 +77,16 @@ def _unpacked(path: str, raw: Any, packer: str) -> Iterator[bytes]:
         raise tarfile.ReadError(reading.notes[0])
 
 
+Found = Iterator[tuple[str, int, IO[bytes] | None]]
+"""Name, unpacked size and content of each plain file."""
+
+
 @contextmanager
-def _told_if_damaged(path: str) -> Iterator[None]:
-    """What a damaged archive raises becomes an InputError."""
+def files_of(path: str, notes: list[str], held: IO[bytes] | None = None) -> Iterator[Found]:
+    """The files of an archive, to be read one after the other; `notes` get what else is there, `held` is the archive
+    where it is in memory. Raises InputError, also for what the reader of a damaged one meets."""
     try:
-        yield
+        yield _files(path, notes, held)
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
 
@@ -93,18 +98,10 @@ def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
     """
     by_name: dict[str, Member] = {}
     notes: list[str] = []
-    with _told_if_damaged(path):
-        for name, size, stream in _files(path, notes):
+    with files_of(path, notes) as files:
+        for name, size, stream in files:
             by_name[name] = Member(name, size, stream.read(HEAD_BYTES) if stream is not None else b"")
     return tuple(by_name[name] for name in sorted(by_name)), tuple(notes)
-
-
-def read_each(path: str, names: Collection[str], read: Callable[[str, IO[bytes]], None]) -> None:
-    """Have each of these files of an archive read, in one pass. Raises InputError."""
-    with _told_if_damaged(path):
-        for name, _, stream in _files(path, []):
-            if name in names and stream is not None:
-                read(name, stream)
 
 
 def read_members(path: str, folder: str, most: int, notes: list[str], raw: IO[bytes] | None = None) -> dict[str, bytes]:
@@ -115,8 +112,8 @@ def read_members(path: str, folder: str, most: int, notes: list[str], raw: IO[by
     """
     contents: dict[str, bytes] = {}
     start = f"{folder}/" if folder else ""
-    with _told_if_damaged(path):
-        for name, size, stream in _files(path, notes, raw):
+    with files_of(path, notes, raw) as files:
+        for name, size, stream in files:
             if name.startswith(start) and stream is not None:
                 if size > most:
                     raise InputError(path, f"member {name[:120]!r} is larger than {spell_bytes(most)}", hint=_TOO_LARGE)
@@ -128,12 +125,11 @@ def copy_members(path: str, places: Mapping[str, str]) -> None:
     """Write files of an archive to `places`, paths by the members' names, in one pass. Of two members of one name the
     later one counts, as in `members`. Raises InputError for the archive, TopodiagError where the disk is full."""
     left = set(places)
-
-    def copy(name: str, stream: IO[bytes]) -> None:
-        _copy(path, stream, places[name])
-        left.discard(name)
-
-    read_each(path, places, copy)
+    with files_of(path, []) as files:
+        for name, _, stream in files:
+            if name in places and stream is not None:
+                _copy(path, stream, places[name])
+                left.discard(name)
     if left:
         raise InputError(f"{path}/{min(left)}", "is no longer in the archive")
 
@@ -164,15 +160,11 @@ def disk_full(path: str, error: OSError) -> TopodiagError:
 
 def read_member(path: str, member: str, most: int) -> bytes:
     """The first `most` bytes of one file in an archive. Raises InputError."""
-    with _told_if_damaged(path):
-        for name, _, stream in _files(path, []):
+    with files_of(path, []) as files:
+        for name, _, stream in files:
             if name == member and stream is not None:
                 return stream.read(most)
     raise InputError(f"{path}/{member}", "is no longer in the archive")
-
-
-Found = Iterator[tuple[str, int, IO[bytes] | None]]
-"""Name, unpacked size and content of each plain file."""
 
 
 def _files(path: str, notes: list[str], held: IO[bytes] | None = None) -> Found:

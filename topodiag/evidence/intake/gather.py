@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake import collected
 from topodiag.evidence.intake.bundle import MANIFEST, is_bundle
@@ -327,18 +327,17 @@ def _tar_size(header: bytes) -> int:
 
 def _seen_members(path: str, packed: Sequence[Member], *, quick: bool) -> dict[str, FileKind]:
     """What these members of an archive are, by name: a long text by all of it, as a plain file. Raises InputError."""
-    from topodiag.evidence.intake.archives import read_each  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.archives import files_of  # noqa: PLC0415 - as above
     from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as above
     from topodiag.evidence.intake.survey import survey_of  # noqa: PLC0415 - as above
 
     known = {member.name: kind_of_file(member.head, name=member.name, quick=quick) for member in packed}
-    long = [member.name for member in packed if member.size > len(member.head) and not known[member.name].packed]
-
-    def look(name: str, stream: IO[bytes]) -> None:
-        known[name] = survey_of(stream, name, known[name])
-
+    long = {member.name for member in packed if member.size > len(member.head) and not known[member.name].packed}
     if long and not quick:
-        read_each(path, long, look)
+        with files_of(path, []) as files:
+            for name, _, stream in files:
+                if name in long and stream is not None:
+                    known[name] = survey_of(stream, name, known[name])
     return known
 
 
