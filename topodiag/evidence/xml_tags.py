@@ -7,7 +7,7 @@ are read, and a file that declares its own is refused. What stands in a broken t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
@@ -19,6 +19,7 @@ MAX_VALUE = 65_536
 _NEXT = regex(
     r"<(?:(?P<comment>!--)|(?P<cdata>!\[CDATA\[)|(?P<doctype>!)|(?P<pi>\?)|(?P<close>/)?(?P<name>[^\s<>/=\"']+))"
 )
+_ENDS = {"comment": "-->", "cdata": "]]>", "pi": "?>", "doctype": ">"}
 _ATTRIBUTE = regex(
     r"[\s/]*(?P<key>[^\s<>/=\"']{1,254})"
     r"(?:\s{0,99}=\s{0,99}(?:\"(?P<double>[^\"<]*)\"|'(?P<single>[^'<]*)'|(?P<bare>(?:[^\s<>\"'/]|/(?!>))*)))?"
@@ -55,7 +56,8 @@ def decoded(data: bytes) -> str:
 def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
     """The tags in their order. Raises InputError for file `name` after `limit` tags, and where it declares entities or
     holds a value beyond any real one."""
-    finder = _Finder(text)
+    # What is not ahead is not looked for, or time would grow as a square.
+    last = {what: text.rfind(what) for what in (*_ENDS.values(), "]", "\n")}
     at, line, counted = 0, 1, 0
     for _ in range(limit):
         match = _NEXT.search(text, at)
@@ -64,7 +66,7 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
         line += text.count("\n", counted, match.start())
         counted = match.start()
         if match["name"] is None:
-            at = _passed_over(finder, match)
+            at = _passed_over(text, match, last)
             if match["doctype"] and "<!ENTITY" in text[match.start() : at]:
                 raise InputError(name, "declares entities", line=line, hint="refused: no tool writes such a file")
         elif match["close"]:
@@ -78,35 +80,22 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
     raise InputError(name, f"holds more than {limit} tags", hint="refused: no machine has so many parts")
 
 
-class _Finder:
-    """Finds texts in rising order; one that is not ahead is not looked for again, or time would grow as a square."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._gone: set[str] = set()
-
-    def after(self, what: str, at: int) -> int:
-        """The place after the next `what`, or -1."""
-        place = -1 if what in self._gone else self.text.find(what, at)
-        if place < 0:
-            self._gone.add(what)
-            return -1
-        return place + len(what)
-
-
-def _passed_over(finder: _Finder, match: re.Match[str]) -> int:
+def _passed_over(text: str, match: re.Match[str], last: Mapping[str, int]) -> int:
     """The end of a comment, CDATA section, processing instruction or declaration; an unclosed one runs to the end of
     its line, so that what follows is still read."""
-    ends = {"comment": "-->", "cdata": "]]>", "pi": "?>", "doctype": ">"}
-    kind = next(kind for kind in ("comment", "cdata", "pi", "doctype") if match[kind])
-    end = finder.after(ends[kind], match.end())
-    if kind == "doctype" and end >= 0 and "[" in finder.text[match.end() : end]:
+
+    def after(what: str, at: int) -> int:
+        return text.find(what, at) + len(what) if at <= last[what] else -1
+
+    kind = next(kind for kind in _ENDS if match[kind])
+    end = after(_ENDS[kind], match.end())
+    if kind == "doctype" and end >= 0 and "[" in text[match.end() : end]:
         # Past the internal subset, whose declarations have ends of their own.
-        subset = finder.after("]", match.end())
-        end = finder.after(">", subset) if subset >= 0 else -1
+        subset = after("]", match.end())
+        end = after(">", subset) if subset >= 0 else -1
     if end < 0:
-        end = finder.after("\n", match.end())
-    return end if end >= 0 else len(finder.text)
+        end = after("\n", match.end())
+    return end if end >= 0 else len(text)
 
 
 def _after_tag(text: str, at: int) -> int:
