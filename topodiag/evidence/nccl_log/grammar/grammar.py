@@ -248,20 +248,13 @@ def _print(message: str) -> Rows | None:
     return [("print", {"text": message})] if _PRINTED["any"].match(message) else None
 
 
-def _collnet(message: str) -> Rows | None:
-    """A connection to the switch; 2.6 to 2.8 also tell of handshakes, `CollNet [recv] : rank ..`."""
-    if message.startswith("CollNet ["):
-        return [("text", {"kind": "collnet", "text": message})]
-    return connection(message)
-
-
 _channel_counts = partial(row_of, "channels")
 
 _BY_WORD: dict[str, Callable[[str], Rows | None]] = {
     "Channel": channel,
     "Ring": ring,
-    "CollNet": _collnet,
-    "Coll": _collnet,
+    "CollNet": connection,
+    "Coll": connection,
     "Tree": partial(row_of, "tree"),
     "Trees": trees,
     "Init": partial(row_of, "timing"),
@@ -290,7 +283,7 @@ def _information(message: str) -> Rows | None:
     for reader in (_BY_WORD[word],) if word in _BY_WORD else _readers(word):
         if (rows := reader(message)) is not None:
             return rows
-    return _retries(message, word) if word not in _BY_WORD or word in ("comm", "Init") else None
+    return _retries(message, word) if word not in _BY_WORD or word in ("comm", "Init", "CollNet") else None
 
 
 def _readers(word: str) -> Iterator[Callable[[str], Rows | None]]:
