@@ -36,6 +36,8 @@ _PORT_TYPES = {
     0x0: "endpoint", 0x1: "endpoint", 0x4: "root-port", 0x5: "upstream", 0x6: "downstream",
     0x7: "pci-bridge", 0x8: "pci-bridge", 0x9: "endpoint", 0xA: "endpoint",
 }  # fmt: skip
+_WITHOUT_LINK = (0x9, 0xA)
+"""Root complex integrated endpoints and event collectors sit on no link."""
 
 
 def gen_of_speed(text: str) -> int | None:
@@ -52,6 +54,10 @@ class Config:
     acs_why: str = ""
     port_type: str | None = None
     port_type_why: str = ""
+    gen: int | None = None
+    width: int | None = None
+    max_gen: int | None = None
+    max_width: int | None = None
     lost: bool = False
 
 
@@ -72,7 +78,12 @@ def read_config(data: bytes) -> Config:
         return Config(acs, acs_why, *_port_without_express(data, whole))
     kind = data[express + 2] >> 4
     port_type = _PORT_TYPES.get(kind)
-    return Config(acs, acs_why, port_type, "" if port_type else f"PCIe port type {kind} is not known")
+    port_why = "" if port_type else f"PCIe port type {kind} is not known"
+    if kind in _WITHOUT_LINK:
+        return Config(acs, acs_why, port_type, port_why)
+    max_gen, max_width = _speed_width(data, express + 0x0C)
+    gen, width = _speed_width(data, express + 0x12)
+    return Config(acs, acs_why, port_type, port_why, gen, width, max_gen, max_width)
 
 
 def _word(data: bytes, at: int) -> int:
@@ -102,6 +113,15 @@ def _port_without_express(data: bytes, whole: bool) -> tuple[str | None, str]:
     if data[_HEADER_TYPE] & 0x7F == 1:
         return "pci-bridge", ""
     return None, "conventional PCI device"
+
+
+def _speed_width(data: bytes, at: int) -> tuple[int | None, int | None]:
+    """Link speed (bits 3:0) and width (bits 9:4) of a link capabilities or link status register."""
+    if at + 2 > len(data):
+        return None, None
+    register = _word(data, at)
+    gen, width = register & 0xF, register >> 4 & 0x3F
+    return (gen if 1 <= gen <= max(GENERATIONS.values()) else None, width if 1 <= width <= MAX_WIDTH else None)
 
 
 def _read_acs(data: bytes, maybe_express: bool) -> tuple[int | None, str]:

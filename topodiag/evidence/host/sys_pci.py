@@ -36,6 +36,7 @@ _VALUES: Mapping[str, tuple[str, Convert]] = {
 _WIDTHS = {"current_link_width": "width", "max_link_width": "max_width"}
 _LINKS = {"driver": "driver", "iommu_group": "iommu_type", "physfn": "is_vf"}
 _FIELDS = {name: field for name, (field, _) in _VALUES.items()} | _WIDTHS | _LINKS
+_OF_CONFIG = {"current_link_speed": "gen", "max_link_speed": "max_gen"} | _WIDTHS
 
 
 class SysPci(OfTree):
@@ -56,7 +57,7 @@ def _read_device(notes: Notes, pci: Entity, bus_id: str, files: Mapping[str, Tre
         if name in _AER:
             _read_aer(notes, pci, _AER[name], file)
         elif name == "config":
-            _read_config(notes, pci, file)
+            _read_config(notes, pci, files)
         elif name in _FIELDS and file.error is not None and not file.lines:
             _read_error(notes, pci, name, file, file.error)
         elif name in _VALUES:
@@ -142,7 +143,8 @@ def _read_aer(notes: Notes, pci: Entity, severity: str, file: TreeFile) -> None:
             notes.line(file, (number, text)).leave("not an AER counter")
 
 
-def _read_config(notes: Notes, pci: Entity, file: TreeFile) -> None:
+def _read_config(notes: Notes, pci: Entity, files: Mapping[str, TreeFile]) -> None:
+    file = files["config"]
     if file.data is None:
         if file.error is not None:
             denied = file.error.startswith(("EACCES", "EPERM"))
@@ -157,3 +159,8 @@ def _read_config(notes: Notes, pci: Entity, file: TreeFile) -> None:
     notes.take(pci, "acs", config.acs, file, acs, why=config.acs_why)
     port = None if config.port_type is None else (file.at, f"port type {config.port_type}")
     notes.take(pci, "port_type", config.port_type, file, port, why=config.port_type_why)
+    # The kernel's own words on the link win; the registers stand in where it has no such files (before 4.13).
+    for attribute, field in _OF_CONFIG.items():
+        value = getattr(config, field)
+        if attribute not in files and value is not None:
+            notes.take(pci, field, value, file)
