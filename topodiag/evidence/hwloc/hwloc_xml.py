@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
+from topodiag.evidence.amd.links import PCIE, pair_word
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
@@ -23,6 +24,7 @@ from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.devices import NVIDIA
 from topodiag.model.errors import InputError
+from topodiag.model.maker import XGMI
 from topodiag.model.provenance import Origin, Topic
 from topodiag.words.own_data import patterns
 from topodiag.words.units import fold_numbers, in_gbs, spell_bytes
@@ -170,6 +172,28 @@ def _fill_draft(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> Non
             _add_device(hwloc_object, draft, place)
     _counts(objects, draft, origin)
     _nvlinks(objects, blob, draft)
+    _gpu_links(objects, blob, draft, origin)
+
+
+def _gpu_links(objects: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+    """What joins AMD's GPUs: xGMI with its hops where the file has them, else PCIe; nothing where no GPU names a peer,
+    as with a driver that does not tell."""
+    gpus = [one for one in objects if one.type == "OSDev" and _LIKE["rsmi"].fullmatch(one.get("name"))]
+    numbers = {number: gpu for gpu in gpus if (number := _rsmi(gpu.get("name"))[0]) < MAX_GPUS}
+    peers = {number: set(_rsmi(one.infos.get("XGMIPeers", ""))) for number, one in numbers.items()}
+    if not any(peers.values()):
+        return
+    hops = _distances(blob.text, "XGMIHops")
+    for number, hwloc_object in numbers.items():
+        for peer, other in numbers.items():
+            if peer != number:
+                far = hops.get((hwloc_object.get("gp_index"), other.get("gp_index")), 0)
+                word = pair_word(XGMI, far) if peer in peers[number] else PCIE
+                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.tag.line))
+
+
+def _rsmi(text: str) -> list[int]:
+    return [int(number) for number in _LIKE["rsmi"].findall(text)]
 
 
 def _distances(text: str, name: str) -> dict[tuple[str, str], int]:
