@@ -21,7 +21,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "file affinity": ("own:affinity.csv",),
     "file any": (*_XML, "own:cluster.csv", "made:tar", "made:zip", "own:hostfile", "own:groups.yaml", *_LOGS[1:], *_RAS,
                  "field/101-pods-gid-index-differs.json#0"),
-    "file device pairs": ("own:pairs.csv",),
+    "file device pairs": ("own:pairs.json", "own:pairs.csv"),
     "file diagnosed": ("field/003-xid79-kernel-log.json#0", "field/170-no-plugin-and-error-column.json#0", _LOGS[2],
                        "field/062-ibstat-polling-rate-10.json#0", "field/017-gpu-burn-h100-not-initialized.json#0"),
     "file free GPUs": ("own:free",),

@@ -72,7 +72,9 @@ def is_pods(head: str) -> bool:
     """Whether a text says of pods on which node they run, by its first 64 KiB."""
     if ("READY" in head and POD["header"].search(head)) or ("Successfully " in head and POD["scheduled"].search(head)):
         return True
-    return "nodeName" in head and POD["object"].search(head) is not None
+    if "nodeName" in head and POD["object"].search(head):
+        return True
+    return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD["described"].finditer(head)}
 
 
 def cluster_format(head: str) -> Kind | None:

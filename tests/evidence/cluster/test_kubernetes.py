@@ -93,6 +93,15 @@ NAMESPACE   NAME       READY   STATUS    RESTARTS      AGE   IP           NODE  
 ml          worker-0   1/1     Running   2 (5m ago)    12m   10.4.1.9     gke-77    <none>           <none>
 ml          worker-1   0/1     Pending   0             12m   <none>       <none>    <none>           <none>
 """
+DESCRIBED = """\
+Name:             worker-0
+Namespace:        ml
+Node:             gke-77/10.0.0.77
+Status:           Running
+IP:               10.4.1.9
+IPs:
+  IP:           10.4.1.9
+"""
 EVENTS = """\
 LAST SEEN   TYPE     REASON      OBJECT         MESSAGE
 12m         Normal   Scheduled   pod/worker-0   Successfully assigned ml/worker-0 to gke-77
@@ -111,7 +120,7 @@ metadata:
 spec:
   nodeName: gke-77
 """
-TEXTS = {"wide": WIDE, "events": EVENTS, "json": json.dumps(POD, indent=2), "yaml": YAML,
+TEXTS = {"wide": WIDE, "described": DESCRIBED, "events": EVENTS, "json": json.dumps(POD, indent=2), "yaml": YAML,
          "list": json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [POD]})}  # fmt: skip
 
 

@@ -5,7 +5,7 @@ Which label stands for what is data (`labels.toml`), each with its source.
 A node is some 20 KB of JSON, most of it the images that it holds, and a few hundred bytes of that matter: the list is
 cut into nodes first, and of each only what is asked for becomes objects.
 
-Which pod runs on which node: `kubectl get pods -o wide`, `-o json`, `-o yaml`, and events.
+Which pod runs on which node: `kubectl get pods -o wide`, `-o json`, `-o yaml`, `kubectl describe pod`, and events.
 
 The name of a pod is the host name that its processes print; its node is the machine that a capture is of.
 """
@@ -206,8 +206,10 @@ def read_pods(blob: Blob) -> tuple[Tie, ...]:
         ties = _table(blob)
     elif POD["object"].search(head) and "nodeName" in head:
         ties = _objects(blob)
-    else:
+    elif POD["scheduled"].search(head):
         ties = _events(blob)
+    else:
+        ties = _described(blob)
     by_key: dict[tuple[str, ...], Tie] = {}
     for tie in ties:
         by_key.setdefault(tie.names, tie)
@@ -242,6 +244,25 @@ def _events(blob: Blob) -> Iterator[Tie]:
     for number, line in blob.lines():
         for match in POD["scheduled"].finditer(line[:4096]):
             yield from _tie(blob, number, line, match[1] or match[3], match[2] or match[4], [])
+
+
+def _described(blob: Blob) -> Iterator[Tie]:
+    """`kubectl describe pod`: `Node: name/address`, one pod after the other."""
+    pod, node, at, shown = "", "", 0, ""
+    addresses: list[str] = []
+    for number, line in blob.lines():
+        match = POD["described"].match(line)
+        if match is None:
+            continue
+        if match[1] == "Name":
+            yield from _tie(blob, at, shown, pod, node, addresses)
+            pod, node, addresses = match[2], "", []
+        elif match[1] == "Node":
+            node, _, address = match[2].partition("/")
+            addresses, at, shown = [*addresses, address], number, line
+        else:
+            addresses = [*addresses, match[2]]
+    yield from _tie(blob, at, shown, pod, node, addresses)
 
 
 def _objects(blob: Blob) -> Iterator[Tie]:

@@ -3,7 +3,7 @@
 The first line names the NICs, every further line a GPU and its values. The first cell may name the unit: `GB/s` (the
 default), `Gb/s`, `us` or `ns`.
 
-Which device of a guest is which of its host: `guest=host` pairs from the command line, or a CSV.
+Which device of a guest is which of its host: `guest=host` pairs from the command line, a CSV or a JSON file.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.json_values import load
 from topodiag.evidence.page import bare_lines, csv_rows
 from topodiag.model.errors import InputError
 from topodiag.model.links import Affinity
@@ -76,14 +77,26 @@ def parse_pairs(text: str) -> dict[str, str]:
 
 
 def read_pairs_file(data: bytes, path: str) -> dict[str, str]:
-    """Lines `guest,host`. Raises InputError."""
+    """A JSON object of guest to host (or a list of `{"guest": .., "host": ..}`), or lines `guest,host`. InputError."""
     if len(data) > MAX_BYTES:
         raise InputError(path, "is larger than any map of devices")
     blob = Blob(path, data.removeprefix(b"\xef\xbb\xbf"))
+    if blob.text.lstrip()[:1] in ("{", "["):
+        document, why = load(blob)
+        if why:
+            raise InputError(path, "is no JSON", hint=HINT)
+        listed = document.items() if isinstance(document, dict) else document
+        return _checked(([*map(str, _pair_of(item))] for item in listed), path)
     rows = [text.translate(dict.fromkeys(map(ord, "=;\t"), ",")).split(",") for _, text in bare_lines(blob)]
     if rows and [cell.strip().lower() for cell in rows[0]] == ["guest", "host"]:
         rows = rows[1:]
     return _checked(rows, path)
+
+
+def _pair_of(item: object) -> Sequence[object]:
+    if isinstance(item, dict):
+        return item.get("guest", ""), item.get("host", "")
+    return item if isinstance(item, list | tuple) else [item]
 
 
 def _checked(rows: Iterable[Sequence[str]], path: str) -> dict[str, str]:

@@ -52,6 +52,7 @@ from typing import ClassVar
 from topodiag.evidence.draft import UNNAMED_NIC, Entity
 from topodiag.evidence.fabric_links import LANE_GBPS
 from topodiag.evidence.interface import behind, to_int
+from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass, regex
@@ -170,6 +171,8 @@ def _read(line: Line, place: _Place, name: str, colon: str, cell: str) -> None:
         port = place.port_with(line.page, name)
         if port is None:
             line.leave("of a port that cannot be")
+        elif key == "rate":
+            words.offer_rate(line, port, cell)
         elif key == "active_speed":
             _read_speed(line, port, cell)
         else:
@@ -253,14 +256,25 @@ class ShowGids(OfPage):
 
 
 _NO_COUNTERS = {"ifindex", "port", "lmc", "subnet_prefix", "netdev_index"}
+_MAX_PORTS = 4096
 
 
 class RdmaLink(OfPage):
-    """Ports from `rdma link show`, and their counters from `rdma statistic show`."""
+    """Ports from `rdma link show`, and their counters from `rdma statistic show`, with or without `-j`."""
 
     def read_page(self, page: Page) -> None:
         # Counters alone do not say which devices there are.
         page.parsed.partial = "state" not in page.blob.text
+        if opens_list(page.blob.text):
+            document, why = load(page.blob)
+            if why:
+                page.parsed.leave(page.blob, 1, page.blob.text[:80], why)
+            for _, entry in objects(document, _MAX_PORTS):
+                pairs = {key: str(cell)[:80] for key, cell in entry.items() if isinstance(cell, str | int)}
+                quote = " ".join(f"{key} {cell}" for key, cell in list(pairs.items())[:12])
+                name = pairs.get("ifname", "")
+                _offer_port(Line(page, line_of(page.blob.text, name), quote), name, pairs.get("port", ""), pairs)
+            return
         for line in page.lines():
             text = line.bare
             first, place, *pieces = *text.split(), "", ""

@@ -195,12 +195,20 @@ MAX_PORT = 255
 
 
 def offer_cell(line: Line, entity: Entity, name: str, cell: str) -> None:
-    """Offer a tool's words as a field, and the lanes that stand with a rate; those that are no value lose themselves
-    only, and are reported unless empty."""
+    """Offer a tool's words as a field; those that are no value lose themselves only, and are reported unless empty."""
     value = CONVERT[name](cell)
-    why = f"no {name.removesuffix('_gbps').replace('_', ' ')} in {cell.strip()[:40]!r}"
+    why = f"no {name.replace('_', ' ')} in {cell.strip()[:40]!r}"
     line.offer(entity, name, value, why)
-    if name == "rate_gbps":
-        line.put(entity, lanes=rate(cell)[1])
     if value is None and not says_nothing(cell):
         line.leave(why)
+
+
+def offer_rate(line: Line, entity: Entity, cell: str) -> None:
+    """Offer the rate of a port, and the lanes that stand with it."""
+    total, lanes = rate(cell)
+    why = f"no rate in {cell.strip()[:40]!r}"
+    line.offer(entity, "rate_gbps", total, why)
+    if total is None:
+        line.leave(why)
+    elif lanes is not None:
+        line.offer(entity, "lanes", lanes)
