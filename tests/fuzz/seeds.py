@@ -126,6 +126,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source amd-links": ("own:amd-links",),
     "source amd-smi-xgmi": ("own:amd-smi-xgmi",),
     "source amd-smi-json": ("own:amd-smi-json",),
+    "source rocminfo": ("own:rocminfo",),
     "source amd-copy-test": ("own:amd-copy-test",),
     "source sys-kfd": ("own:sys-kfd",),
     "source rocm-smi": ("field/048-mi300x-sclk-60mhz.json#0",),

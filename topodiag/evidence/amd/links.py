@@ -1,6 +1,6 @@
 """Which of AMD's GPUs xGMI joins, by the tools and by the driver, and what copies between them reached.
 
-`rocm-smi --showtopo`, and `amd-smi topology` in text and JSON:
+`rocm-smi --showtopo` and `amd-smi topology`, in text and JSON:
 
     =============================== Link Type between two GPUs ===============================
            GPU0         GPU1
@@ -12,6 +12,7 @@
                  0000:05:00.0 0000:26:00.0
     0000:05:00.0 SELF         XGMI
 
+    {"system": {"(Topology) Link type between DRM devices 0 and 1": "XGMI"}}
     [{"gpu": 0, "bdf": "0000:05:00.0", "links": [{"gpu": 1, "link_type": "XGMI", "num_hops": 1}]}]
 
 A pair is `XGMI`, `XGMI over N hops` where other GPUs lie between, or `PCIE`. The tools print one hop for every pair of
@@ -30,8 +31,8 @@ Format: ROCm 4 to 7, rocm_smi.py (showtopo), amdsmi_commands.py (topology).
     GPU1   0000:26:00.0   D             SELF
 
 U is up, D down, X disabled; N/A in a virtual function, which says nothing. `bit_rate` is of a lane, `max_bandwidth` of
-a link of 16 lanes, both in one direction; the lower of the two counts. Bytes read and written say how busy a pair was,
-and are left out. Format: ROCm 6.2 to 7, amdsmi_commands.py (xgmi).
+a link of 16 lanes, both in one direction; the lower of the two counts. The JSON is read for rates alone. Bytes read
+and written say how busy a pair was, and are left out. Format: ROCm 6.2 to 7, amdsmi_commands.py (xgmi).
 
 `/sys/class/kfd/kfd/topology`: AMD's GPUs and the links between them as the driver knows them, without any tool.
 
@@ -67,7 +68,7 @@ from collections.abc import Iterator
 from itertools import combinations, islice
 
 from topodiag.evidence import json_values as values
-from topodiag.evidence.draft import Entity
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, to_float, to_int
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.readings import Notes, OfTree
@@ -86,6 +87,7 @@ HOP = 15
 """The weight of a hop over xGMI (Linux kfd_crat.c)."""
 _TABLES = ("weight", "hops", "link type", "link metric", "xgmi link status")
 _OF_LINKS = ("= Link Type between two GPUs =", "= Hops between two GPUs =", "LINK TYPE TABLE:")
+_KEY = regex(r"\(Topology\) (Link type|Hops|Weight) between DRM devices (\d{1,3}) and (\d{1,3})")
 _NUMA = ": (Topology) Numa Node: "
 _Row = tuple[str, dict[str, int], list[str], Line]
 """The title of a table, the numbers of its columns' GPUs by name, the words of a row, and its line."""
@@ -126,24 +128,11 @@ class AmdLinks(OfPage):
         if any(title in blob.text for title in _OF_LINKS):
             _read_tables(page)
             return
-        for _, gpu in values.objects(values.document_of(blob, parsed), MAX_GPUS):
-            number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
-            if number is not None:
-                entity = draft.gpu(index=number, bus_id=values.text(gpu.get("bdf")))
-                for peer, word, quote in _peers(number, gpu):
-                    draft.pair("smi", entity, draft.gpu(index=peer), word, blob.origin(text=quote))
-                    parsed.records.append(0)
-
-
-def _peers(number: int, gpu: dict[str, object]) -> Iterator[tuple[int, str, str]]:
-    """What joins a GPU of the document with others: their numbers, the word, and the quote."""
-    for _, link in values.objects(gpu.get("links"), MAX_GPUS):
-        peer = values.integer(link.get("gpu"), high=MAX_GPUS - 1)
-        kind = values.text(link.get("link_type")) or ""
-        hops, weight = (values.integer(link.get(key), high=MAX_PAIRS) or 0 for key in ("num_hops", "weight"))
-        word = pair_word(kind, max(hops, weight // HOP))
-        if peer is not None and peer != number and word:
-            yield peer, word, f"gpu {number} to gpu {peer}: {kind}, weight {values.shown(link.get('weight'))}"
+        document = values.document_of(blob, parsed)
+        for gpu, peer, word, quote in _of_keys(document) if isinstance(document, dict) else _of_list(document, draft):
+            if len(parsed.records) < MAX_PAIRS and max(gpu, peer) < MAX_GPUS and word:
+                draft.pair("smi", draft.gpu(index=gpu), draft.gpu(index=peer), word, blob.origin(text=quote))
+                parsed.records.append(0)
 
 
 def _read_tables(page: Page) -> None:
@@ -168,6 +157,36 @@ def _read_tables(page: Page) -> None:
                 line.pair("smi", word, entity, draft.gpu(index=peer))
 
 
+_Pair = tuple[int, int, str, str]
+"""Two GPUs, their word, and the quote."""
+
+
+def _of_keys(document: dict[str, object]) -> Iterator[_Pair]:
+    parts = [part for part in document.values() if isinstance(part, dict)]
+    texts = {key: str(text) for part in parts for key, text in list(part.items())[:MAX_PAIRS]}
+    keys = {match.groups(): (key, text) for key, text in texts.items() if (match := _KEY.fullmatch(key))}
+    for (what, a, b), (key, text) in keys.items():
+        far = [keys.get((name, a, b), ("", ""))[1].strip()[:9] for name in ("Hops", "Weight")]
+        hops, weight = (int(cell) if cell.isdecimal() else 0 for cell in far)
+        if what == "Link type":
+            yield int(a), int(b), pair_word(text, max(hops, weight // HOP)), f"{key}: {text}"
+
+
+def _of_list(document: object, draft: NodeDraft) -> Iterator[_Pair]:
+    for _, gpu in values.objects(document, MAX_GPUS):
+        number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
+        if number is None:
+            continue
+        draft.gpu(index=number, bus_id=values.text(gpu.get("bdf")))
+        for _, link in values.objects(gpu.get("links"), MAX_GPUS):
+            peer = values.integer(link.get("gpu"), high=MAX_GPUS - 1)
+            kind = values.text(link.get("link_type")) or ""
+            hops, weight = (values.integer(link.get(key), high=MAX_PAIRS) or 0 for key in ("num_hops", "weight"))
+            if peer is not None and peer != number:
+                quote = f"gpu {number} to gpu {peer}: {kind}, weight {values.shown(link.get('weight'))}"
+                yield number, peer, pair_word(kind, max(hops, weight // HOP)), quote
+
+
 _UNIT = " Gb/s"
 _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}
 
@@ -176,28 +195,54 @@ class XgmiStatus(OfPage):
     """The state of the link of every pair, and the rate of the links."""
 
     def read_page(self, page: Page) -> None:
-        for table, columns, (name, bus_id, *cells), line in _rows(page):
-            index, metric = to_int(name.removeprefix("GPU"), low=0, high=MAX_GPUS - 1), table == "link metric"
-            gbs = _gbs(cells) if cells[-1:] == [XGMI] else None
-            is_row = table == "xgmi link status" or (metric and gbs)
-            if index is None or normalise_bus_id(bus_id) is None or not is_row:
-                continue
-            gpu = page.draft.gpu(index=index, bus_id=bus_id)
-            if metric:
-                line.put(gpu, xgmi_gbs=gbs)
-                continue
-            words = {peer: _WORDS[cell] for peer, cell in zip(columns.values(), cells, strict=False) if cell in _WORDS}
-            words.pop(index, None)
-            line.put(gpu, nvlink_note=None if words else "not supported")
-            for peer, word in words.items():
-                line.pair("smi", word, gpu, page.draft.gpu(index=peer))
+        is_json = page.blob.data.lstrip()[:1] in (b"{", b"[")
+        (_read_xgmi_json if is_json else _read_xgmi)(page)
 
 
-def _gbs(cells: list[str]) -> float | None:
+def _read_xgmi(page: Page) -> None:
+    for table, columns, (name, bus_id, *cells), line in _rows(page):
+        index, metric = to_int(name.removeprefix("GPU"), low=0, high=MAX_GPUS - 1), table == "link metric"
+        gbs = link_gbs(" ".join(cells[:2]), " ".join(cells[2:4])) if cells[-1:] == [XGMI] else None
+        if index is None or normalise_bus_id(bus_id) is None or not (table == "xgmi link status" or (metric and gbs)):
+            continue
+        gpu = page.draft.gpu(index=index, bus_id=bus_id)
+        if metric:
+            line.put(gpu, xgmi_gbs=gbs)
+            continue
+        words = {peer: _WORDS[cell] for peer, cell in zip(columns.values(), cells, strict=False) if cell in _WORDS}
+        words.pop(index, None)
+        line.put(gpu, nvlink_note=None if words else "not supported")
+        for peer, word in words.items():
+            line.pair("smi", word, gpu, page.draft.gpu(index=peer))
+
+
+def _read_xgmi_json(page: Page) -> None:
+    document = values.document_of(page.blob, page.parsed)
+    lists = list(document.values())[:MAX_GPUS] if isinstance(document, dict) else [document]
+    for gpus in lists:
+        for _, gpu in values.objects(gpus, MAX_GPUS):
+            number, metrics = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1), gpu.get("link_metrics")
+            lane, link = (values.member(metrics, key) for key in ("bit_rate", "max_bandwidth"))
+            gbs = link_gbs(lane, link)
+            if number is not None and gbs is not None and values.member(metrics, "link_type") == XGMI:
+                quote = f"gpu {number}: bit_rate {values.shown(lane)}, max_bandwidth {values.shown(link)}"
+                entity = page.draft.gpu(index=number, bus_id=values.text(gpu.get("bdf")))
+                entity.offer("xgmi_gbs", gbs, page.blob.origin(text=quote))
+                page.parsed.records.append(0)
+
+
+def link_gbs(lane: object, link: object) -> float | None:
     """GB/s of a link in one direction by the rates of a lane and of the link; None where neither is above 0."""
-    lane, link = (to_float(" ".join(pair).removesuffix(_UNIT), low=0.0) or 0.0 for pair in (cells[:2], cells[2:4]))
-    rates = [rate for rate in (lane * XGMI_LANES, link) if rate > 0]
+    rates = [rate for rate in (_gbps(lane) * XGMI_LANES, _gbps(link)) if rate > 0]
     return min(rates) / 8 if rates else None
+
+
+def _gbps(held: object) -> float:
+    """`32 Gb/s`, or the same as `{"value": 32, "unit": "Gb/s"}`; 0.0 for anything else."""
+    if isinstance(held, dict):
+        held = f"{held.get('value')} {held.get('unit')}"
+    rate = to_float(held.removesuffix(_UNIT), low=0.0) if isinstance(held, str) and held.endswith(_UNIT) else None
+    return rate or 0.0
 
 
 NODES = "sys/class/kfd/kfd/topology/nodes"

@@ -17,13 +17,23 @@ ROCm 7 has the list below `gpu_data`, older releases have it bare. The text is t
 those of memory; the block of xGMI is counted apart, as errors of links. Of several clocks of the shader engines (one a
 die) the highest counts: dies without work sleep. Format: amdsmi_commands.py (metric, static), ROCm 6 and 7.
 
-`rocm-smi` without options: clocks and load of AMD GPUs.
+`rocm-smi` without options, or any part of it as `--json`: clocks and load of AMD GPUs.
 
     Device  Node  IDs              Temp        Power     Partitions          SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%
     0       2     0x74a1,   28851  61.0C       612.0W    NPS1, SPX, 0        2097Mhz  1300Mhz  0%   auto  750.0W  71%    100%
 
+    {"card0": {"Card Series": "AMD Instinct MI300X", "PCI Bus": "0000:05:00.0", "sclk clock speed:": "(132Mhz)"}}
+
 Older releases begin the header with `GPU  Temp (DieEdge)  AvgPwr  SCLK`. Only what the columns say is read: the highest
 clock, the product and the links are not in this table. Format: ROCm 3 to 7, rocm_smi.py, showAllConcise.
+
+`rocminfo`: the agents of the runtime, CPUs and GPUs.
+
+      Marketing Name:          AMD Instinct MI300X
+      Device Type:             GPU
+      BDFID:                   1280
+
+BDFID is bus, device and function as one number. Format: ROCm 1.9 to 7, rocminfo.cc (DisplayAgentInfo).
 """  # noqa: E501 - a row of the table is that long
 
 from __future__ import annotations
@@ -34,7 +44,7 @@ from typing import Any
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
-from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, reading, to_float, to_int
 from topodiag.evidence.page import OfPage, Page
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
@@ -208,12 +218,17 @@ def _scalar(text: str) -> Any:
 
 
 _COLUMNS = {"SCLK", "MCLK", "GPU%"}
+_PRODUCTS = ("Device Name", "Card Series", "Card series", "Card SKU")
+"""Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
 
 class RocmSmi(OfPage):
     """Clock and load of AMD GPUs."""
 
     def read_page(self, page: Page) -> None:
+        if page.blob.text.lstrip()[:1] == "{":
+            _read_json(page)
+            return
         in_table = False
         for line in page.bare_lines():
             words = line.text.split()
@@ -222,10 +237,49 @@ class RocmSmi(OfPage):
             clocks = (word for word, after in pairwise(words) if word[-3:] == "Mhz" and after[-3:] in ("Mhz", "N/A"))
             index = to_int(words[0], low=0, high=MAX_GPUS - 1) if in_table and line.text.endswith("%") else None
             if index is not None:
-                used = to_int(words[-2] if words[-2].endswith("%") else None, low=0, high=MAX_PERCENT)
-                line.put(
-                    page.draft.gpu(index=index),
-                    sm_clock_mhz=to_int(next(clocks, None), low=1, high=MAX_MHZ),
-                    utilization=to_int(words[-1], low=0, high=MAX_PERCENT),
-                    memory_used_share=None if used is None else used / MAX_PERCENT,
-                )
+                used = words[-2] if words[-2].endswith("%") else None
+                line.put(page.draft.gpu(index=index), **_fields(next(clocks, None), words[-1], used))
+
+
+def _fields(clock: str | None, load: str | None, used: str | None) -> dict[str, object]:
+    """The shader clock in MHz, the load, and what is used of the memory in percent."""
+    share = to_int(used, low=0, high=MAX_PERCENT)
+    return {
+        "sm_clock_mhz": to_int(clock, low=1, high=MAX_MHZ),
+        "utilization": to_int(load, low=0, high=MAX_PERCENT),
+        "memory_used_share": None if share is None else share / MAX_PERCENT,
+    }
+
+
+def _read_json(page: Page) -> None:
+    document = values.document_of(page.blob, page.parsed)
+    for key, card in list(document.items())[:MAX_GPUS] if isinstance(document, dict) else ():
+        number = to_int(str(key).removeprefix("card"), low=0, high=MAX_GPUS - 1)
+        if number is None or not isinstance(card, dict):
+            continue
+        texts = {name: values.text(str(value)) for name, value in card.items()}
+        clock = next((text for name, text in texts.items() if name.startswith("sclk clock speed")), None) or ""
+        origin = page.blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
+        place = texts.get("PCI Bus")
+        product = next(filter(None, (reading(texts.get(name)) for name in _PRODUCTS)), None)
+        cells = _fields(clock.lstrip("("), texts.get("GPU use (%)"), texts.get("GPU Memory Allocated (VRAM%)"))
+        page.draft.gpu(index=number, bus_id=place).put(origin, name=product, **cells)
+        if place is not None:
+            page.draft.pci(place).offer("vendor", AMD_ID, origin)
+        page.parsed.records.append(0)
+
+
+class Rocminfo(OfPage):
+    """Product and place of AMD's GPUs. Partitions of one GPU are agents of one place."""
+
+    def read_page(self, page: Page) -> None:
+        name, kind = "", ""
+        for line in page.lines():
+            field, _, value = (part.strip() for part in line.bare.partition(":"))
+            if field == "Marketing Name":
+                name = value
+            elif field == "Device Type":
+                kind = value
+            elif field == "BDFID" and kind == "GPU" and (place := to_int(value, low=0, high=0xFFFF)) is not None:
+                bus_id = f"0000:{place >> 8:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
+                line.offer(page.draft.gpu(bus_id=bus_id), "name", name or None)
