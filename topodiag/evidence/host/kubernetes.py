@@ -9,12 +9,13 @@
 
 A device plug-in gives out no GPU that it holds for unhealthy. Format: kubectl 1.20 to 1.34 (describe.go).
 
-NVLink domains as NVIDIA's DRA driver for Kubernetes tells of them in the log of its own daemon, which waits until it
-has seen all nodes of the domain.
+NVLink domains as NVIDIA's IMEX daemon and its DRA driver for Kubernetes tell of them.
 
+    {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
     I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
 
-SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go.
+The first is `nvidia-imex-ctl -N -j`, the second the log of the DRA driver's own daemon, which waits until it has seen
+all nodes of the domain. SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from topodiag.evidence.interface import to_int
-from topodiag.evidence.page import OfPage, Page
+from topodiag.evidence.json_values import line_of, load, member
+from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.model import tables
 from topodiag.model.events import Trust
 
@@ -59,6 +61,7 @@ def _product(line: str) -> str:
     return next((label.partition("=")[2] for label in labels if label.startswith(_PRODUCT)), "")
 
 
+_IMEX_WORDS = {"DEGRADED": "degraded", "DOWN": "down"}
 _SEEN = ", nodes seen: "
 
 
@@ -66,10 +69,32 @@ class ComputeDomain(OfPage):
     """Nodes of an NVLink domain that are not ready."""
 
     def read_page(self, page: Page) -> None:
-        """The nodes that a domain still waits for at the end of its log: each start begins with few."""
-        for line in [line for line in page.cut_lines() if _SEEN in line.text][-1:]:
-            before, _, after = line.text.partition(_SEEN)
-            wanted, came = to_int(before.rpartition("numNodes: ")[2]), to_int(after)
-            if wanted is not None and came is not None and came < wanted:
-                says = f"the compute domain waits for {wanted} nodes, and {came} came: its channels are not given out"
-                line.report("nvlink.imex", says, Trust.PERSON)
+        _read_imex(page)
+        _read_waits(page)
+
+
+def _read_imex(page: Page) -> None:
+    """The state of an IMEX domain, and the nodes that are not ready."""
+    text = page.blob.text
+    if not "".join(text[:200].split()).startswith('{"nodes":') or '"connections"' not in text:
+        return
+    document, _ = load(page.blob)
+    nodes, word = member(document, "nodes"), _IMEX_WORDS.get(str(member(document, "status")))
+    if word is not None and isinstance(nodes, dict):
+        out = [
+            str(member(node, "host") or name)[:60]
+            for name, node in nodes.items()
+            if member(node, "status") not in ("READY", None)
+        ]
+        says = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
+        Line(page, line_of(text, "status"), says).report("nvlink.imex", says, Trust.PERSON)
+
+
+def _read_waits(page: Page) -> None:
+    """The nodes that a domain still waits for at the end of its log: each start begins with few."""
+    for line in [line for line in page.cut_lines() if _SEEN in line.text][-1:]:
+        before, _, after = line.text.partition(_SEEN)
+        wanted, came = to_int(before.rpartition("numNodes: ")[2]), to_int(after)
+        if wanted is not None and came is not None and came < wanted:
+            says = f"the compute domain waits for {wanted} nodes, and {came} came: its channels are not given out"
+            line.report("nvlink.imex", says, Trust.PERSON)
