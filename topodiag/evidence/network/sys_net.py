@@ -166,6 +166,7 @@ def _offer_netdev(notes: Notes, port: Entity, files: Files, single: Files) -> No
 
 _ROUTE = "proc/net/route"
 _ROUTE6 = "proc/net/ipv6_route"
+_BONDING = "proc/net/bonding/"
 _CARRIER = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 _RTF_UP = 0x0001
 _RTF_REJECT = 0x0200
@@ -180,6 +181,7 @@ class SysNet(OfTree):
 
     def read_notes(self, notes: Notes) -> None:
         interfaces: dict[str, Entity] = {}
+        bonded: set[str] = set()
         for name, files in notes.below("sys/class/net").items():
             first = next(iter(files.values()))
             if "" in files and files[""].lines:
@@ -190,6 +192,8 @@ class SysNet(OfTree):
             notes.parsed.records.append(first.at)
             interfaces[name] = notes.draft.netdev(name)
             _read_interface(notes, interfaces[name], name, files)
+            bonded |= {name} if "master" in files else set()
+        _read_bonds(notes, {name: entity for name, entity in interfaces.items() if name not in bonded})
         _read_routes(notes, interfaces)
         _read_addresses(notes, interfaces)
 
@@ -207,6 +211,16 @@ def _read_interface(notes: Notes, entity: Entity, name: str, files: Files) -> No
         if path in files and (bus_id := words.bus_id_in(files[path].link or "")) is not None:
             notes.take(entity, "bus_id", bus_id, files[path])
             return
+
+
+def _read_bonds(notes: Notes, interfaces: dict[str, Entity]) -> None:
+    """Members of bonds, from the bonding driver's own file, where sysfs did not say it."""
+    for path in [path for path in notes.files if path.startswith(_BONDING)]:
+        bond = words.device_name(path.removeprefix(_BONDING))
+        for file, line in notes.lines_of(path):
+            key, _, member = line[1].partition(":")
+            if key.strip() == "Slave Interface" and bond and member.strip() in interfaces:
+                notes.take(interfaces[member.strip()], "master", bond, file, line)
 
 
 def _read_routes(notes: Notes, interfaces: dict[str, Entity]) -> None:
