@@ -123,6 +123,8 @@ def test_a_line_of_syslog_and_of_the_journal_is_one_event_where_both_have_the_sa
 
 
 DATED, LAST_BOOT, SINCE_BOOT = "Jun 25 21:09:01 n7 kernel: ", "Jun 26 11:17:25 n7 kernel: ", "[ 1897.016345] "
+SLEWED, SLEWS = "Jun 26 10:46:20 n7 kernel:", ["Jun 26 10:46:20", "Jun 26 11:17:25"]
+"""Eleven seconds off the clock of the boot."""
 OLD_YEAR, NEW_YEAR = "Dec 31 23:59:58 n7 kernel: ", "Jan  1 00:00:03 n7 kernel: "
 OTHERS = ("[   40.000001] NVRM: Xid (PCI:0000:43:00): 31, Ch 1", "[   50.000001] NVRM: Xid (PCI:0000:43:00): 62, 1")
 
@@ -132,6 +134,7 @@ OTHERS = ("[   40.000001] NVRM: Xid (PCI:0000:43:00): 31, Ch 1", "[   50.000001]
     [
         ([LAST_BOOT + XID, DATED + XID, SINCE_BOOT + XID], ["Jun 25 21:09:01", "Jun 26 11:17:25"]),
         ([SINCE_BOOT + XID, LAST_BOOT + XID], ["Jun 26 11:17:25"]),
+        ([SINCE_BOOT + XID, *OTHERS[:1], LAST_BOOT + XID, OTHERS[0].replace(OTHERS[0][:15], SLEWED)], SLEWS),
         ([SINCE_BOOT + XID, *OTHERS, LAST_BOOT + XID], ["Jun 26 11:17:25", "", "", ""]),
         ([OLD_YEAR + XID, NEW_YEAR + XID], ["Dec 31 23:59:58", "Jan 1 00:00:03"]),
     ],

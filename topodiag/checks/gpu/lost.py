@@ -35,7 +35,7 @@ Signs = tuple[Sequence[Sign], Sequence[Sign], Sequence[Sign]]
 
 
 _OTHER_REASON = frozenset({"kernel.api_mismatch", "kernel.gpu_unsupported"})
-_OF_PRESENCE = ("gpu-up", "gpu-lost", "gpu-init")
+_NOT_THERE = ("gpu-lost", "gpu-init")
 
 
 class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
@@ -164,14 +164,15 @@ def came_back(node: Node, label: str, signs: Signs) -> str:
         return ""
     if any(gpu.label == label and kernel.answers(gpu) for gpu in node.gpus):
         return "answers again"
-    return "the driver found it again at a later start" if _last_word(node, label) == "gpu-up" else ""
+    return "the driver found it again at a later start" if _was_found_again(node, label) else ""
 
 
-def _last_word(node: Node, label: str) -> str:
-    """The kind of the last message of the kernel's on whether a GPU is there; "" without one."""
+def _was_found_again(node: Node, label: str) -> bool:
+    """Whether the driver took a GPU after the last of its messages that the GPU is not there."""
     own = [event for event in node.events if event.bus_id is not None and kernel.label_at(node, event.bus_id) == label]
     lost = [event for group in kernel.xid_groups(node, {"lost"}) for event in group.events]
-    return next((event.kind for event in reversed(own) if event.kind in _OF_PRESENCE or event in lost), "")
+    last = max((at for at, event in enumerate(own) if event.kind in _NOT_THERE or event in lost), default=-1)
+    return last >= 0 and any(kernel.is_start_after(event, own[last]) for event in own[last:])
 
 
 def _said_by_driver(node: Node) -> dict[str, list[Sign]]:

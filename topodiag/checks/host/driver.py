@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import BOOT_S
-from topodiag.checks.shared.node.kernel import log_was_read, no_gpu, no_log
+from topodiag.checks.shared.node.kernel import is_start_after, log_was_read, no_gpu, no_log
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -88,7 +88,7 @@ def _last(events: Sequence[Event]) -> tuple[str, str, Event | None]:
 def _is_of_later_start(event: Event, refusal: Event) -> bool:
     """Whether the driver took a GPU by this line after it was loaded anew: the clock of the boot began again, or went
     on for longer than a machine boots."""
-    if event.kind != "gpu-up" or event.time_s is None or refusal.time_s is None:
+    if not is_start_after(event, refusal) or event.time_s is None or refusal.time_s is None:
         return False
     return not 0 <= event.time_s - refusal.time_s <= BOOT_S
 

@@ -108,7 +108,7 @@ def distinct_events(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(once.values())
 
 
-_BOOT_WITHIN_S = 5.0
+_BOOT_WITHIN_S = 30.0
 """What the wall's clock and that of the boot may differ by in two copies of a line: NTP sets the one."""
 _ANY_YEAR_S = 962_409_600.0
 """July 2000: where no message names a year, any does, and this one has a 29 February."""
@@ -142,12 +142,12 @@ def _copies(events: Sequence[Event], dates: Sequence[float]) -> set[int]:
     """Places of messages with seconds since boot that stand with a date as well: of one boot all of both differ alike,
     and most have their copy."""
     dated = grouped({(event.text, date) for event, date in zip(events, dates, strict=True) if isfinite(date)})
-    since_boot = [at for at, event in enumerate(events) if dates[at] == inf and event.time_s is not None]
-    pairs = [(at, date - (events[at].time_s or 0.0)) for at in since_boot for date in dated.get(events[at].text, ())]
+    ups = {at: event.time_s for at, event in enumerate(events) if dates[at] == inf and event.time_s is not None}
+    pairs = [(at, date - up) for at, up in ups.items() for date in dated.get(events[at].text, ())]
     boots = Counter(round(boot / _BOOT_WITHIN_S) for _, boot in pairs)
     likely = max(boots, key=boots.__getitem__, default=0) * _BOOT_WITHIN_S
     copies = {at for at, boot in pairs if abs(boot - likely) <= _BOOT_WITHIN_S}
-    return copies if 2 * len(copies) >= len(since_boot) else set()
+    return copies if 2 * len(copies) >= len(ups) else set()
 
 
 def _picked(entity: Entity) -> dict[str, Fact[str]]:

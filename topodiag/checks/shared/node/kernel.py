@@ -42,6 +42,11 @@ def gpus_were_logged(node: Node) -> bool:
     return log_was_read(node) and (Topic.GPUS in node.topics or bool(node.makers))
 
 
+def is_start_after(event: Event, trouble: Event) -> bool:
+    """Whether by a line below another the driver took a GPU: one without a date may be older than one that has one."""
+    return event.kind == "gpu-up" and bool(event.date) == bool(trouble.date)
+
+
 def lasted_s(events: Iterable[Event]) -> float:
     """Seconds from the first to the last of these messages; 0 where times are missing or of two clocks."""
     times = [math.nan if event.time_s is None else event.time_s for event in events]
