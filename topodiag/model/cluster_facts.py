@@ -138,10 +138,9 @@ def partition_of(kind: str, labels: Sequence[Hashable], names: Sequence[str] | N
     called: list[str] = []
     for node, label in enumerate(labels):
         key = ("alone", node) if label is None else label
-        if key not in numbers:
-            numbers[key] = len(numbers)
+        group[node] = numbers.setdefault(key, len(numbers))
+        if len(called) < len(numbers):
             called.append("" if label is None else names[node] if names is not None else str(label))
-        group[node] = numbers[key]
     return Partition(kind, group, tuple(called))
 
 

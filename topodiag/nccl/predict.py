@@ -107,16 +107,11 @@ def _by_rccl(tree: Element, *, nodes: int, version: str, env: Mapping[str, str])
     """RCCL's decisions, for which one version is followed; of another it is said."""
     chosen = tuple(sorted((name, value) for name, value in env.items() if name.startswith(("NCCL_", "RCCL_"))))
     try:
-        prediction = _kept_of_rccl(numbered((tree,))[0], nodes, chosen)
+        prediction = predict_rccl(numbered((tree,))[0], nodes, chosen)
     except RejectedError as rejected:
         return Prediction(RCCL, nodes, accepted=False, why=rejected.words, line=rejected.line, library="RCCL")
     other = version != DEFAULT_VERSION and minor_of(version) != minor_of(RCCL)
     return replace(prediction, asked=version) if other else prediction
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_of_rccl(tree: Element, nodes: int, env: tuple[tuple[str, str], ...]) -> Prediction:
-    return predict_rccl(tree, nodes=nodes, env=dict(env))
 
 
 @lru_cache(maxsize=_KEPT)

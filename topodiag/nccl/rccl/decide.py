@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
@@ -51,9 +52,10 @@ class Decided:
     """Whether rings on one node go through NICs."""
 
 
-def predict_rccl(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Prediction:
+@lru_cache(maxsize=64)
+def predict_rccl(tree: Element, nodes: int, env: tuple[tuple[str, str], ...]) -> Prediction:
     """RCCL 2.21.5 on so many nodes like this one, with the NCCL_ and RCCL_ variables of `env`. Raises RejectedError."""
-    answer = decided(tree, nodes=nodes, env=env)
+    answer = decided(tree, nodes=nodes, env=dict(env))
     system = answer.system
     return Prediction(
         version=VERSION,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import CpuVendor
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
@@ -44,24 +45,22 @@ def tree_of_print(system: NcclSystem, sm: int, minor: int = 28) -> Element | Non
     gpus = sorted((device for device in mine.values() if device.kind == "GPU"), key=lambda device: _number(device.id))
     if not cpus or any(device.parent not in mine for device in gpus):
         return None
-    maker = _Maker(system, sm, minor, below, {device.name: number for number, device in enumerate(gpus)})
+    links: dict[str, dict[str, dict[str, float]]] = {}
+    for link in system.links:
+        # Both ends print a link, and a CPU prints one per GPU: the first is enough.
+        links.setdefault(link.a, {}).setdefault(link.kind, {}).setdefault(link.b, link.gbs)
+    maker = _Maker(links, sm, minor, below, {device.name: number for number, device in enumerate(gpus)})
     return Element("system", (("version", "1"),), tuple(maker.cpu(number, cpu) for number, cpu in enumerate(cpus)))
 
 
+@dataclass(frozen=True, slots=True)
 class _Maker:
-    def __init__(
-        self,
-        system: NcclSystem,
-        sm: int,
-        minor: int,
-        below: Mapping[str, Sequence[SystemDevice]],
-        gpus: Mapping[str, int],
-    ) -> None:
-        self._below, self._gpus, self._sm, self._minor = below, gpus, sm, minor
-        self._links: dict[str, dict[str, dict[str, float]]] = {}
-        for link in system.links:
-            # Both ends print a link, and a CPU prints one per GPU: the first is enough.
-            self._links.setdefault(link.a, {}).setdefault(link.kind, {}).setdefault(link.b, link.gbs)
+    links: Mapping[str, Mapping[str, Mapping[str, float]]]
+    """Bandwidth in GB/s by one end, kind and other end."""
+    sm: int
+    minor: int
+    below: Mapping[str, Sequence[SystemDevice]]
+    gpus: Mapping[str, int]
 
     def cpu(self, number: int, cpu: SystemDevice) -> Element:
         arch, vendor, model = (*cpu.numbers, -1, -1, -1)[:3]
@@ -75,36 +74,36 @@ class _Maker:
 
     def _children(self, parent: SystemDevice, depth: int) -> list[Element]:
         elements: list[Element] = []
-        for device in self._below.get(parent.name, ()) if depth < MAX_DEPTH else ():
+        for device in self.below.get(parent.name, ()) if depth < MAX_DEPTH else ():
             if device.kind == "PCI":
                 elements.append(self._pci(parent, device, _BRIDGE_CLASS, self._children(device, depth + 1)))
             elif device.kind == "GPU":
                 elements.append(self._pci(parent, device, GPU_CLASS, [self._gpu(device, device)]))
             elif device.kind == "DEV":  # since 2.30 the function and the GPU on it are two vertices
-                gpus = [self._gpu(gpu, device) for gpu in self._below.get(device.name, ()) if gpu.kind == "GPU"]
+                gpus = [self._gpu(gpu, device) for gpu in self.below.get(device.name, ()) if gpu.kind == "GPU"]
                 elements.append(self._pci(parent, device, GPU_CLASS, gpus[:1]))
             elif device.kind == "NIC":
-                nets = [net for net in self._below.get(device.name, ()) if net.kind == "NET"]
+                nets = [net for net in self.below.get(device.name, ()) if net.kind == "NET"]
                 elements.append(
                     self._pci(parent, device, _NIC_CLASS, [Element("nic", (), tuple(map(self._net, nets)))])
                 )
         return elements
 
     def _pci(self, parent: SystemDevice, device: SystemDevice, kind: str, below: Sequence[Element]) -> Element:
-        gbs = self._links.get(parent.name, {}).get("PCI", {}).get(device.name)
+        gbs = self.links.get(parent.name, {}).get("PCI", {}).get(device.name)
         return pci_of(bus_of(device.id), kind, *_link(gbs if gbs is not None else 48.0), below)
 
     def _gpu(self, gpu: SystemDevice, function: SystemDevice) -> Element:
-        link_gbs = nvlink_bandwidth(self._sm, self._minor)
+        link_gbs = nvlink_bandwidth(self.sm, self.minor)
         links = []
-        mine = {**self._links.get(gpu.name, {}), **self._links.get(function.name, {})}
+        mine = {**self.links.get(gpu.name, {}), **self.links.get(function.name, {})}
         for other, gbs in mine.get("NVL", {}).items():
             switch = other.startswith("NVS")
             target = HIDDEN_SWITCH if switch else bus_of(other.partition("/")[2])
             links.append((target, max(round(gbs / link_gbs), 1), SWITCH_CLASS if switch else GPU_CLASS))
         c2c = next(iter(mine.get("C2C", {}).values()), None)
-        number = self._gpus[gpu.name]
-        return gpu_of(number, self._sm, links, c2c, gdr=True, rank=number)
+        number = self.gpus[gpu.name]
+        return gpu_of(number, self.sm, links, c2c, gdr=True, rank=number)
 
     def _net(self, net: SystemDevice) -> Element:
         number = _number(net.id)
