@@ -307,20 +307,18 @@ def names_of(cluster: Cluster, assignment: Assignment, ranks: Ints) -> tuple[str
 
 def _worst(cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit]) -> Misplacement | None:
     """The group that loses most against the slowest of its dimension in the map."""
-    misplacement: Misplacement | None = None
-    for dimension in dimensions:
-        number = dimension.slowest
-        now, best = float(dimension.group_us[number]), dimension.best_us
-        if now - best <= ALIKE_US or (
-            misplacement is not None and now - best <= misplacement.now_us - misplacement.best_us
-        ):
-            continue
-        ranks = dimension.groups[number]
-        misplacement = Misplacement(
-            dimension.dimension, number, tuple(ranks.tolist()), names_of(cluster, assignment, ranks),
-            level_name(cluster, int(dimension.levels[number])), now, best,
-        )  # fmt: skip
-    return misplacement
+
+    def slowest_us(dimension: DimensionAudit) -> float:
+        return float(dimension.group_us[dimension.slowest])
+
+    worst = max(dimensions, key=lambda dimension: slowest_us(dimension) - dimension.best_us, default=None)
+    if worst is None or slowest_us(worst) - worst.best_us <= ALIKE_US:
+        return None
+    ranks = worst.groups[worst.slowest]
+    return Misplacement(
+        worst.dimension, worst.slowest, tuple(ranks.tolist()), names_of(cluster, assignment, ranks),
+        level_name(cluster, int(worst.levels[worst.slowest])), slowest_us(worst), worst.best_us,
+    )  # fmt: skip
 
 
 def _could(cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit]) -> Exchange | None:

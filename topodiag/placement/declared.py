@@ -11,6 +11,7 @@ from topodiag.placement.groups import Talk
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign
 from topodiag.words.hosts import short_name
+from topodiag.words.units import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class DeclaredRanks:
         elif self.elsewhere:
             words.append(f"{len(self.elsewhere)} of {self.compared} ranks ran on another GPU than {self.name} declares")
         if self.undeclared:
-            many = "rank" if self.compared == 1 else "ranks"
-            words.append(f"{self.name} declares {self.compared} {many}, and {self.compared + self.undeclared} ran")
+            ranks = plural(self.compared, "rank")
+            words.append(f"{self.name} declares {ranks}, and {self.compared + self.undeclared} ran")
         return "; ".join(words)
 
 

@@ -171,14 +171,8 @@ def talk_of_step(cluster: Cluster, step: Step, layout: Layout, assumed: Sequence
                 stretch=1 / (1 - idle) if BY_NAME[name].inside_layers else 1.0,
             )
         )  # fmt: skip
-    base = step.compute_us / (1 - idle)
-    return Talk(
-        world,
-        tuple(demands),
-        base,
-        tuple(assumed),
-        {name: size for name, size in step.layout.all_sizes.items() if size > 1},
-    )
+    sizes = {name: size for name, size in step.layout.all_sizes.items() if size > 1}
+    return Talk(world, tuple(demands), step.compute_us / (1 - idle), tuple(assumed), sizes)
 
 
 def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str, Ints]:
@@ -205,18 +199,15 @@ def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str
 def talk_of_groups(cluster: Cluster, groups: Sequence[Demand], world: int) -> Talk:
     """Demands that were given as they are; what they leave open is the rule of thumb of the dimension. Raises
     LayoutError for a rank that the job has not."""
-    demands = []
-    guessed = False
     for demand in groups:
         if demand.groups.size and int(demand.groups.max()) >= world:
             raise LayoutError(
                 f"{demand.dimension} has rank {int(demand.groups.max())}, and the job has {world} ranks",
                 hint="ranks count from 0",
             )
-        guessed |= demand.bytes <= 0
-        demands.append(demand if demand.bytes > 0 else _thumbed(demand))
-    assumed = (THUMB_GROUP_WORDS,) if guessed else ()
-    return Talk(world, tuple(demands), None, assumed, {demand.dimension: demand.size for demand in demands})
+    demands = tuple(demand if demand.bytes > 0 else _thumbed(demand) for demand in groups)
+    assumed = (THUMB_GROUP_WORDS,) if any(demand.bytes <= 0 for demand in groups) else ()
+    return Talk(world, demands, None, assumed, {demand.dimension: demand.size for demand in demands})
 
 
 THUMB_GROUP_WORDS = (

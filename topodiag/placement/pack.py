@@ -8,8 +8,10 @@ a few orders are laid and the cheapest is kept.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -167,22 +169,13 @@ def _enough(cluster: Cluster, free: Ints, demand: Demand, units: Sequence[Ints],
     """A seat for each unit, and maybe more, of the fastest class that has so many; None past the last class."""
     size, count = len(units[0]), len(units)
     allowed = classes(cluster, demand, size)
-    room: dict[int, Seats] = {}
 
+    @cache
     def seats(number: int) -> Seats:
-        if number not in room:
-            room[number] = make_seats(cluster, free, size, allowed[number], count)
-        return room[number]
+        return make_seats(cluster, free, size, allowed[number], count)
 
-    low, high = 0, len(allowed) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if len(seats(middle)) >= count:
-            high = middle
-        else:
-            low = middle + 1
-    low += extra
-    return seats(low) if low < len(allowed) and len(seats(low)) >= count else None
+    first = bisect_left(range(len(allowed) - 1), True, key=lambda number: len(seats(number)) >= count) + extra
+    return seats(first) if first < len(allowed) and len(seats(first)) >= count else None
 
 
 @dataclass(slots=True)

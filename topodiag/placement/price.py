@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from math import fsum
 
 import numpy as np
@@ -269,12 +270,8 @@ def by_family(numbers: Ints, family: Ints) -> list[Ints]:
 
 def labels(world: int, demands: Sequence[Demand]) -> list[Ints]:
     """For each prefix of the demands, the family that every rank belongs to: the least rank that it is joined with."""
-    family = np.arange(world, dtype=np.int64)
-    numbers: list[Ints] = []
-    for demand in demands:
-        family = _components(family, demand.groups)
-        numbers.append(family)
-    return numbers
+    alone = np.arange(world, dtype=np.int64)
+    return list(accumulate((demand.groups for demand in demands), _components, initial=alone))[1:]
 
 
 def _components(family: Ints, groups: Ints) -> Ints:

@@ -65,10 +65,8 @@ def _wires(job: Job) -> dict[str, Any]:
     if wires.nics is None:
         return {}
     count, gbps = wires.nics
-    return {
-        "nics": wires.nics,
-        "nics_said": f"the log shows {plural(count, 'NIC')} of {in_gbps(gbps)} for a node in use",
-    }
+    note = f"the log shows {plural(count, 'NIC')} of {in_gbps(gbps)} for a node in use"
+    return {"nics": wires.nics, "nics_said": note}
 
 
 def only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
@@ -91,7 +89,7 @@ def ranks_of(job: Job, name: str) -> RankHosts:
         raise InputError(name, "names no rank", hint="NCCL_DEBUG=INFO prints them")
     hosts = {rank.rank: rank.host for rank in ranks}
     gpus = {rank.rank: rank.nvml_dev if rank.nvml_dev >= 0 else rank.cuda_dev for rank in ranks}
-    if not _distinct(list(hosts.values()), list(gpus.values())):
+    if min(gpus.values()) < 0 or len(set(zip(hosts.values(), gpus.values(), strict=True))) < len(hosts):
         by_bus = _by_bus([rank.host for rank in ranks], [rank.bus_id for rank in ranks])
         gpus = {rank.rank: gpu for rank, gpu in zip(ranks, by_bus, strict=True)}
     missing = [rank for rank in range(job.world_size) if rank not in hosts]
@@ -111,10 +109,6 @@ def ranks_of(job: Job, name: str) -> RankHosts:
     order = range(len(hosts))
     rank_hosts = ranks_on(name, [hosts[rank] for rank in order], [gpus[rank] for rank in order])
     return replace(rank_hosts, notes=notes)
-
-
-def _distinct(hosts: list[str], gpus: list[int]) -> bool:
-    return len(set(zip(hosts, gpus, strict=True))) == len(hosts) and min(gpus) >= 0
 
 
 def _by_bus(hosts: list[str], buses: list[str]) -> list[int]:

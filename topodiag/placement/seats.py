@@ -9,7 +9,7 @@ import numpy as np
 from topodiag.model.cluster import Assignment, Cluster, Ints, RankHosts
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.hosts import short_name
-from topodiag.words.units import first_of
+from topodiag.words.units import first_of, plural
 
 RULES = ("block", "cyclic", "alphabetical")
 """How launchers number ranks: node by node (Slurm's block, torchrun, mpirun by slot), one rank per node in turn
@@ -41,11 +41,8 @@ def by_rule(cluster: Cluster, rule: str, world: int = 0) -> Assignment:
 def check_room(cluster: Cluster, world: int) -> None:
     """Raises SeatError where so many ranks have no seats."""
     if world > cluster.free:
-        nodes = f"{cluster.nodes} nodes" if cluster.nodes > 1 else "1 node"
-        raise SeatError(
-            f"{world} ranks do not fit on {cluster.free} usable GPUs of {nodes}",
-            hint="take in more nodes, or ask for fewer ranks",
-        )
+        what = f"{world} ranks do not fit on {cluster.free} usable GPUs of {plural(cluster.nodes, 'node')}"
+        raise SeatError(what, hint="take in more nodes, or ask for fewer ranks")
 
 
 def assign(cluster: Cluster, ranks: RankHosts, world: int = 0) -> Assignment:

@@ -17,8 +17,7 @@ from topodiag.words.units import few, plural
 def keep_free(name: str, usable: Bools, index: Mapping[str, int], free: Mapping[str, tuple[int, ...] | None]) -> Bools:
     """The slots that are usable and free. Raises InputError for a node that is not in the cluster or a GPU that it does
     not have."""
-    mask = usable.copy()
-    mask[:] = False
+    mask = np.zeros_like(usable)
     for node, gpus in free.items():
         number = index.get(node)
         if number is None:
