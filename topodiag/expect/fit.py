@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from math import fsum
 from statistics import median
 
 from topodiag.model.bench import BenchRow, BenchRun, Fit, Regime
+from topodiag.words.units import most_of
 
 MAX_POINTS = 160
 """Sizes that are fitted; a sweep in steps of bytes has more, and neighbours of it are merged."""
@@ -57,18 +58,10 @@ def main_rows(rows: Sequence[BenchRow]) -> list[BenchRow]:
     """One row per size in ascending order: of the type, operation and root with most rows; the median of repetitions.
     Cut rows and those without a time stay out."""
     whole = [row for row in rows if not row.cut and _in_bounds(row.best.time_us)]
-    if not whole:
-        return []
-    counts: dict[tuple[str, str, int], int] = {}
-    for row in whole:
-        counts[_kind(row)] = counts.get(_kind(row), 0) + 1
-    chosen = max(counts, key=lambda kind: counts[kind])
-    mine = sorted((row for row in whole if _kind(row) == chosen), key=lambda row: row.size)
-    bench_rows = []
-    for _, group in groupby(mine, key=lambda row: row.size):
-        same = sorted(group, key=lambda row: row.best.time_us or 0)
-        bench_rows.append(same[len(same) // 2])
-    return bench_rows
+    chosen = most_of(map(_kind, whole), ("", "", -1))
+    mine = sorted((row for row in whole if _kind(row) == chosen), key=lambda row: (row.size, row.best.time_us or 0))
+    by_size = (list(group) for _, group in groupby(mine, key=lambda row: row.size))
+    return [same[len(same) // 2] for same in by_size]
 
 
 def _in_bounds(value: float | None) -> bool:
@@ -83,13 +76,8 @@ def fit_points(points: Sequence[Point]) -> tuple[Regime, ...]:
     """Regimes of (bytes, microseconds) in ascending order of sizes, at most MAX_POINTS of them."""
     if len(points) < 3:
         return ()
-    ranges = _segments(_without_outliers(points))
-    edges = [points[0][0], *(low for low, _ in ranges[1:])]
-    regimes = []
-    for number, low in enumerate(edges):
-        high = edges[number + 1] if number + 1 < len(edges) else math.inf
-        regimes.append(_regime([point for point in points if low <= point[0] < high]))
-    return tuple(regimes)
+    edges = [points[0][0], *_cuts(_without_outliers(points)), math.inf]
+    return tuple(_regime([point for point in points if low <= point[0] < high]) for low, high in pairwise(edges))
 
 
 # -- cutting a sweep into regimes --
@@ -108,8 +96,8 @@ def _without_outliers(points: Sequence[Point]) -> list[Point]:
     return [*kept, points[-1]]
 
 
-def _segments(points: Sequence[Point]) -> list[tuple[float, float]]:
-    """First and last size of each regime."""
+def _cuts(points: Sequence[Point]) -> list[float]:
+    """The sizes from which another regime holds, ascending."""
     count = len(points)
     costs = _Costs(points)
     best: list[list[tuple[float, int]]] = [[(costs(0, end), 0) for end in range(count + 1)]]
@@ -125,12 +113,11 @@ def _segments(points: Sequence[Point]) -> list[tuple[float, float]]:
         best.append(row)
     scores = [row[count][0] + PENALTY * 4 * number * math.log(count) for number, row in enumerate(best)]
     number = min(range(len(scores)), key=lambda start: scores[start])
-    ends = [count]
+    cuts, end = [], count
     for level in range(number, 0, -1):
-        ends.append(best[level][ends[-1]][1])
-    ends.append(0)
-    ends.reverse()
-    return [(points[low][0], points[high - 1][0]) for low, high in pairwise(ends)]
+        end = best[level][end][1]
+        cuts.append(points[end][0])
+    return cuts[::-1]
 
 
 class _Costs:
@@ -138,13 +125,9 @@ class _Costs:
 
     def __init__(self, points: Sequence[Point]) -> None:
         scale = points[-1][0]
-        self._sums = [(0.0, 0.0, 0.0, 0.0, 0.0)]
-        for size, time in points:
-            one, rate = 1 / time, size / scale / time
-            last = self._sums[-1]
-            self._sums.append(
-                (last[0] + one * one, last[1] + one * rate, last[2] + rate * rate, last[3] + one, last[4] + rate)
-            )
+        terms = [(1 / time, size / scale / time) for size, time in points]
+        columns = zip(*((one * one, one * rate, rate * rate, one, rate) for one, rate in terms), strict=True)
+        self._sums = list(zip(*(accumulate(column, initial=0.0) for column in columns), strict=True))
 
     def __call__(self, low: int, high: int) -> float:
         if high - low < min(MIN_POINTS, len(self._sums) - 1):

@@ -6,6 +6,7 @@ reckoned once. Of the last few kinds alone: what is kept holds the node it was m
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -60,10 +61,8 @@ def versions_of(setup: Setup, collective: str, sizes: tuple[int, ...]) -> tuple[
     pairs = [(rates_of(setup, collective, sizes), setup)]
     for version in setup.versions:
         other = replace(setup, version=version)
-        try:
+        with suppress(NoSetupError):
             pairs.append((rates_of(other, collective, sizes), other))
-        except NoSetupError:
-            continue
     return tuple(pairs)
 
 
@@ -72,10 +71,8 @@ def variants_of(setup: Setup, collective: str) -> tuple[tuple[str, Rates], ...]:
     """The rates of the other machines that a set-up may be of, by name."""
     pairs = []
     for variant in setup.others:
-        try:
+        with suppress(NoSetupError):
             pairs.append((variant.name, rates_of(replace(setup, tree=variant.tree, others=()), collective, ())))
-        except NoSetupError:
-            continue
     return tuple(pairs)
 
 

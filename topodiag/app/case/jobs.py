@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -280,10 +281,8 @@ def with_scripts(case: Case, intake: Intake) -> Case:
     for piece in intake.of(Kind.TEXT, Kind.PROGRAM, Kind.NODE_TEXT):
         if piece.path == STDIN or piece.size > SCRIPT_BYTES or (piece.sources and piece.sources != ("settings",)):
             continue
-        try:
+        with suppress(InputError):  # said where all that is left out is
             givens += _settings(read_piece(intake, piece, SCRIPT_BYTES))
-        except InputError:
-            continue  # said where all that is left out is
     by_name = grouped((given.name, given) for given in givens)
     agreed = {name: own[-1] for name, own in by_name.items() if own[-1].value and len({one.value for one in own}) == 1}
     sources = dict.fromkeys(value.origin.source for value in agreed.values() if value.origin is not None)
