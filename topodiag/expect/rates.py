@@ -12,7 +12,7 @@ from dataclasses import field
 from functools import lru_cache
 
 from topodiag.expect.setup import NoSetupError, Setup
-from topodiag.expect.stages import behind_pcie, limit_of, network_gbs, stages
+from topodiag.expect.stages import Terms, behind_pcie, limit_of, network_gbs, stages
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF, busbw_factor
 from topodiag.model.nccl_tree import Element
@@ -36,8 +36,6 @@ counts its channels per peer (src/graph/paths.cc)."""
 
 NCCL_RUNS = "NCCL runs"
 """Name of the terms that say from which size NCCL takes which algorithm."""
-
-Terms = tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

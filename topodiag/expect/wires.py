@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topodiag.expect.rates import NCCL_NAMES, Rates, Terms
+from topodiag.expect.rates import NCCL_NAMES, Rates
 from topodiag.expect.setup import MOST_RANKS, GivenSetup, NoSetupError, network_of
+from topodiag.expect.stages import Terms
 from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun

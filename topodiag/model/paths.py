@@ -171,13 +171,14 @@ def local_gpu(
             own = _best({nic: paths[gpu, nic] for nic in nics if (gpu, nic) in paths})
             sharers = _best({gpu: paths[gpu, own[0]] for gpu in gpus if (gpu, own[0]) in paths})
             per_gpu = -(-len(own) // len(sharers))
-            if own[(_spread(gpus[gpu], len(own)) + channel % per_gpu) % len(own)] == nic:
+            if own[(mirrored(gpus[gpu], len(own)) + channel % per_gpu) % len(own)] == nic:
                 return gpu
     return None
 
 
-def _spread(device: int, count: int) -> int:
-    """Where among equally near NICs a GPU begins: its index bit-reversed, where their number is a power of two."""
+def mirrored(device: int, count: int) -> int:
+    """Where among equally near NICs a GPU begins: its index bit-reversed, where their number is a power of two
+    (mirrorBits, src/graph/topo.h)."""
     if count & (count - 1):
         return device
     bits = count.bit_length() - 1

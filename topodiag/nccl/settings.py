@@ -103,13 +103,12 @@ def level(text: str | None, minor: int) -> int | None:
 def read_settings(env: Mapping[str, str], minor: int) -> Settings:
     """The settings of a process with this environment under NCCL 2.`minor`."""
 
-    def flag(name: str, default: bool) -> bool:
-        value = _number(env, name)
-        return default if value is None else value != 0
-
     def number(name: str, default: int) -> int:
         value = _number(env, name)
         return default if value is None else value
+
+    def flag(name: str, default: bool) -> bool:
+        return number(name, default) != 0
 
     p2p_level = level(env.get("NCCL_P2P_LEVEL"), minor)
     if flag("NCCL_P2P_DISABLE", False):

@@ -155,9 +155,5 @@ def link_bandwidth(branch: Branch) -> float:
 
 def device_id(branch: Branch) -> int:
     """The four PCI ids of a function as one number (ncclTopoAddPci)."""
-    total = 0
-    for name, shift in (("vendor", 48), ("device", 32), ("subsystem_vendor", 16), ("subsystem_device", 0)):
-        text = branch.attributes.get(name)
-        if text is not None:
-            total += c_long(text) << shift
-    return total % (1 << 64)
+    shifts = {"vendor": 48, "device": 32, "subsystem_vendor": 16, "subsystem_device": 0}
+    return sum(c_long(branch.attributes.get(name, "")) << shift for name, shift in shifts.items()) % (1 << 64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
+from topodiag.model.paths import mirrored
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 
 _CONNECTX_8 = (0x15B32100, 0x15B31023)
@@ -58,8 +59,7 @@ def local_nets(system: System, gpu: int, policy: str = "") -> list[int]:
     if system.has(Feature.RAIL_OF_EVERY_NET):
         return _by_rails(system, vertex.dev, nets, policy, sharing)
     first = vertex.dev % sharing if _shared_in_turn(system, vertex, nets) else vertex.dev
-    if len(nets) & (len(nets) - 1) == 0:
-        first = _mirrored(first, len(nets))
+    first = mirrored(first, len(nets))
     per_gpu = _per_gpu(policy, len(nets), -(-len(nets) // sharing))
     return [nets[(first + channel) % len(nets)] for channel in range(per_gpu)]
 
@@ -74,7 +74,7 @@ def _by_rails(system: System, dev: int, nets: list[int], policy: str, sharing: i
     starts = [at for at, net in enumerate(nets) if not at or system.nets[net].rail != system.nets[nets[at - 1]].rail]
     rails = len(starts)
     share = -(-rails // sharing)
-    first = dev * share % rails if rails & (rails - 1) else _mirrored(dev, rails)
+    first = dev * share % rails if rails & (rails - 1) else mirrored(dev, rails)
     start, end = starts[first], starts[(first + share) % rails] + (len(nets) if first + share >= rails else 0)
     return [nets[(start + channel) % len(nets)] for channel in range(_per_gpu(policy, len(nets), end - start))]
 
@@ -137,17 +137,6 @@ def most_nets(policy: str) -> int | None:
     text = policy.strip().upper()
     digits = text.removeprefix("MAX:")[:8]
     return int(digits) if text.startswith("MAX:") and digits.isdecimal() and int(digits) > 0 else None
-
-
-def _mirrored(value: int, power: int) -> int:
-    """The bits of a value below a power of two in reverse order (mirrorBits, src/graph/topo.h)."""
-    mirror = 0
-    bit, image = 1, power >> 1
-    while bit < power:
-        if value & bit:
-            mirror |= image
-        bit, image = bit << 1, image >> 1
-    return mirror
 
 
 def cpu_above(vertex: Vertex) -> Vertex | None:

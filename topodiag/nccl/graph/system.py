@@ -271,7 +271,8 @@ class _Builder:
 
     def add_links(self, tree: Branch) -> None:
         """NVLink, C2C and links between PCI switches: three walks over the document, in this order."""
-        rows: dict[str, list[tuple[Branch, Branch, Branch, int]]] = {"nvlink": [], "c2c": [], "pcilink": []}
+        adders = {"nvlink": self.add_nvlink, "c2c": self.add_c2c, "pcilink": self.add_pcilink}
+        rows: dict[str, list[tuple[Branch, Branch, Branch, int]]] = {tag: [] for tag in adders}
         for cpu in tree.children:
             host = self.system_id(cpu)
             stack = [(child, cpu, cpu) for child in reversed(cpu.children)]
@@ -281,15 +282,10 @@ class _Builder:
                     rows[branch.tag].append((branch, parent, pci, host))
                 here = branch if "busid" in branch.attributes else pci
                 stack += [(child, branch, here) for child in reversed(branch.children)]
-        for nvlink, gpu, pci, host in rows["nvlink"]:
-            self.line = nvlink.line
-            self.add_nvlink(nvlink, gpu, pci, host)
-        for c2c, gpu, pci, host in rows["c2c"]:
-            self.line = c2c.line
-            self.add_c2c(c2c, gpu, pci, host)
-        for pcilink, _, pci, host in rows["pcilink"]:
-            self.line = pcilink.line
-            self.add_pcilink(pcilink, pci, host)
+        for tag, add in adders.items():
+            for branch, parent, pci, host in rows[tag]:
+                self.line = branch.line
+                add(branch, parent, pci, host)
 
     def device_of(self, gpu: Branch, pci: Branch, host: int, what: str) -> Vertex | None:
         """The vertex that carries a gpu element's links; None for a second element of one device."""
@@ -356,7 +352,7 @@ class _Builder:
             self.join(bridge, cpu, self.types.c2c, bw)
         self.join(device, bridge, self.types.c2c, bw)
 
-    def add_pcilink(self, pcilink: Branch, pci: Branch, host: int) -> None:
+    def add_pcilink(self, pcilink: Branch, _: Branch, pci: Branch, host: int) -> None:
         near = (host << 56) + (bus_id(pci.required("busid")) & MASK)
         switch = self.by_id.get(("PCI", near))
         if switch is None:

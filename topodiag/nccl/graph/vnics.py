@@ -48,15 +48,13 @@ def merge_ports(root: Branch, minor: int, env: Mapping[str, str]) -> None:
         return
     ports = _ports(root)
     groups = _Groups(ports, minor, env).groups()
-    if has(minor, Feature.SINGLE_VIRTUAL_NICS):
-        _number_all(groups, len(ports))
-    else:
-        groups = [group for group in groups if len(group) > 1]
-    planes = _plane_numbers(ports)
     merged = [group for group in groups if len(group) > 1]
-    for number, group in enumerate(groups, len(ports)):
+    planes = _plane_numbers(ports)
+    for number, group in enumerate(groups if has(minor, Feature.SINGLE_VIRTUAL_NICS) else merged, len(ports)):
         if len(group) > 1:
             _place(root, group, number, minor, planes)
+        else:  # a port that is merged with none is a virtual NIC too, under its own name
+            group[0].net.attributes["dev"] = str(number)
     for port in (port for group in merged for port in group):
         if not _stays(port, minor):
             port.way[-2].children.remove(port.net)
@@ -175,13 +173,6 @@ def _one_adapter(steps: Sequence[Branch]) -> bool:
     """Whether all are functions of one PCI device: bus ids that differ in their last digit."""
     ids = [step.attributes.get("busid") for step in steps]
     return None not in ids and len({(len(text or ""), (text or "")[:-1]) for text in ids}) == 1
-
-
-def _number_all(groups: Sequence[Sequence[_Port]], count: int) -> None:
-    """SINGLE_VIRTUAL_NICS: a port that is merged with none is a virtual NIC too, under its own name."""
-    for number, group in enumerate(groups, count):
-        if len(group) == 1:
-            group[0].net.attributes["dev"] = str(number)
 
 
 def _plane_numbers(ports: Sequence[_Port]) -> Mapping[int, int]:

@@ -29,8 +29,5 @@ def numbered(trees: Sequence[Element]) -> tuple[Element, ...]:
         guid = numbers.get(c_hex(element.get(_GUID) or "")) if element.tag == "net" else None
         return with_values(element, {_GUID: guid}) if guid is not None else element
 
-    known: dict[int, Element] = {}
-    for tree in trees:
-        if id(tree) not in known:
-            known[id(tree)] = edited(tree, renamed)
+    known = {number: edited(tree, renamed) for number, tree in {id(tree): tree for tree in trees}.items()}
     return tuple(known[id(tree)] for tree in trees)
