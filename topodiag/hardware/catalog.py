@@ -67,10 +67,7 @@ def gpu_by_name(text: str) -> GpuSpec | None:
     while (shorter := _BRANDS.sub("", name)) != name:
         name = shorter
     name = _MIG.sub("", name).rstrip(".").rstrip(" -")
-    for pattern, _, spec in _gpu_rows():
-        if re.fullmatch(pattern, name, re.IGNORECASE):
-            return spec
-    return None
+    return next((spec for pattern, _, spec in _gpu_rows() if re.fullmatch(pattern, name, re.IGNORECASE)), None)
 
 
 @cache
@@ -177,14 +174,9 @@ def plain_name(text: str) -> str:
 
 
 def _has_word(text: str, word: str) -> bool:
-    """Whether `word` stands in `text` with no letter or digit touching it (patterns would cost start-up time)."""
-    at = text.find(word)
-    while at >= 0:
-        end = at + len(word)
-        if not text[at - 1 : at].isalnum() and not text[end : end + 1].isalnum():
-            return True
-        at = text.find(word, at + 1)
-    return False
+    """Whether `word` stands in `text` with no letter or digit touching it. Patterns cost start-up time: one is compiled
+    only for a word that is there."""
+    return word in text and re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text) is not None
 
 
 def match_system(
@@ -244,11 +236,8 @@ def instance_by_name(text: str) -> InstanceSpec | None:
     """The instance type of this name, in any case, with `Standard_` in front of Azure's or without; its `name` is then
     the one that was asked for, of several with the same layout."""
     instance = text[:_MAX_NAME].strip().lower().removeprefix("standard_")
-    for spec in instances():
-        for name in (spec.name, *spec.names):
-            if instance == name.lower():
-                return replace(spec, name=name)
-    return None
+    named = (replace(spec, name=name) for spec in instances() for name in (spec.name, *spec.names))
+    return next((spec for spec in named if instance == spec.name.lower()), None)
 
 
 # --- links --------------------------------------------------------------------------------------------------
