@@ -154,12 +154,9 @@ def _cliques(
     hosts: int, members: Sequence[Member], cliques: Sequence[int] | None, minor: int, settings: Settings
 ) -> Sequence[int]:
     """By host, the hosts that form one topology: those of one clique, if the version has MNNVL and it is not off."""
-    single_hosts = range(hosts)
     spans = len({member.host for member in members}) > 1 or settings.number(_MNNVL) == 1
     off = not has(minor, Feature.MNNVL) or settings.number(_MNNVL) == 0 or settings.p2p_level == 0
-    if cliques is None or not spans or off:
-        return single_hosts
-    return cliques
+    return range(hosts) if cliques is None or not spans or off else cliques
 
 
 def _grouped(members: Sequence[Member], cliques: Sequence[int]) -> list[list[Member]]:

@@ -216,10 +216,8 @@ class Search:
     def _first_speed(self, graph: SearchGraph, speeds: tuple[float, ...]) -> int:
         """Where to begin: at the fastest speed that the links and the least number of channels allow."""
         total = self._total(graph)
-        for at, speed in enumerate(speeds):
-            if speed <= self.system.max_bw and single(speed * graph.min_channels) <= total:
-                return at
-        return len(speeds) - 1
+        holds = (speed <= self.system.max_bw and single(speed * graph.min_channels) <= total for speed in speeds)
+        return next((at for at, held in enumerate(holds) if held), len(speeds) - 1)
 
     # Complexity 22: ncclTopoCompute goes back to its label `search` from several places, whose order decides.
     def _search(self, graph: SearchGraph, limits: _Limits) -> None:

@@ -168,26 +168,21 @@ class _Detector:
     def _nvlinks(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """Active links by target: (count, PCI class of the target)."""
         by_bus = {other.bus_id for other in self.node.gpus}
-        counts: Counter[str] = Counter()
-        classes: dict[str, str] = {}
+        counts: Counter[tuple[str, str]] = Counter()
         for link in gpu.nvlinks:
             if link.state.get("active") != "active":
                 continue
             far = link.remote_bus_id.value
             device = self.node.pci.get(far) if far else None
             if far in by_bus and far is not None:
-                target, tclass = far, GPU_CLASS
+                counts[far, GPU_CLASS] += 1
             elif device is not None and far is not None:
-                target, tclass = far, _class_text(device)
+                counts[far, _class_text(device)] += 1
             elif link.remote_type.value == "switch" or far == NVSWITCH_BUS_ID:
-                target, tclass = HIDDEN_SWITCH, SWITCH_CLASS
-            else:
-                continue
-            counts[target] += 1
-            classes[target] = tclass
+                counts[HIDDEN_SWITCH, SWITCH_CLASS] += 1
         if not counts:
             return self._by_links(gpu) or self._as_built(gpu)
-        return {target: (count, classes[target]) for target, count in counts.items()}
+        return {target: (count, tclass) for (target, tclass), count in counts.items()}
 
     def _by_links(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """From the node's graph (which knows the matrix), where no link tells its far end."""
@@ -216,23 +211,19 @@ class _Detector:
         return {HIDDEN_SWITCH: (spec.nvlinks, SWITCH_CLASS)}
 
     def _nets(self) -> None:
-        dev = 0
-        for nic, port in self._rdma_ports():
+        ports = self._rdma_ports()
+        for dev, (nic, port) in enumerate(ports):
             name = nic.rdma_name or nic.name
             speed = port.rate_gbps.value
             if speed is None:
                 self.assume(f"{name} is taken as 10 Gb/s: its rate was not seen")
             mbps = (speed or 10.0) * 1000
             self._net(nic.bus_id, net_attributes(name, dev, mbps, _guid(nic, port), port=port.number, gdr=self.gdr))
-            dev += 1
-        if dev:
-            return
-        for netdev in self._sockets():
+        for dev, netdev in enumerate(self._sockets() if not ports else ()):
             speed_mbps = netdev.speed_mbps.value
             mbps = speed_mbps if speed_mbps and speed_mbps > 0 else 10000
             attributes = net_attributes(netdev.name, dev, mbps, hex(dev), port=0, maxconn=SOCKET_MAXCONN, gdr=False)
             self._net(netdev.bus_id, attributes)
-            dev += 1
 
     def _net(self, bus_id: str | None, attributes: dict[str, str]) -> None:
         known = bus_id is not None and bus_id in self.node.pci

@@ -9,7 +9,7 @@ agree nothing is repaired.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -177,7 +177,7 @@ def _rank(text: str) -> float:
 
 def _kinds(tree: Element) -> dict[tuple[str, ...], list[Element]]:
     """Functions that should be alike: GPUs of one sm, NICs of one speed, switches above GPUs by their height."""
-    kinds: dict[tuple[str, ...], list[Element]] = {}
+    kinds: dict[tuple[str, ...], list[Element]] = defaultdict(list)
 
     def walk(element: Element) -> int:
         """Fill `kinds`; the height of the nearest GPU below, 0 for a GPU itself, -1 without."""
@@ -186,17 +186,15 @@ def _kinds(tree: Element) -> dict[tuple[str, ...], list[Element]]:
             return max(below, default=-1)
         gpu = next(iter(element.having("gpu")), None)
         if gpu is not None:
-            kinds.setdefault(("gpu", gpu.get("sm") or ""), []).append(element)
+            kinds["gpu", gpu.get("sm") or ""].append(element)
             return 0
         if element.nets:
-            kinds.setdefault(("nic", element.nets[0].get("speed") or "", element.get("device") or ""), []).append(
-                element
-            )
+            kinds["nic", element.nets[0].get("speed") or "", element.get("device") or ""].append(element)
             return -1
         height = max((element for element in below if element >= 0), default=-1)
         if height < 0:
             return -1
-        kinds.setdefault(("switch", str(height), element.get("device") or ""), []).append(element)
+        kinds["switch", str(height), element.get("device") or ""].append(element)
         return height + 1
 
     walk(tree)

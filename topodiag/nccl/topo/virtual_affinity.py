@@ -123,10 +123,8 @@ def _numbers(groups: Sequence[Group], sockets: Sequence[int], known: Mapping[str
     guest_numbers = [next((known[gpu] for gpu in group.gpus if known.get(gpu, -1) >= 0), None) for group in groups]
     if len(set(sockets)) == 1:
         return [numa if numa is not None else 0 for numa in guest_numbers]
-    by_socket: dict[int, set[int | None]] = {}
-    for socket, numa in zip(sockets, guest_numbers, strict=True):
-        by_socket.setdefault(socket, set()).add(numa)
-    single = {socket: next(iter(numas)) for socket, numas in by_socket.items() if len(numas) == 1}
+    by_socket = grouped(zip(sockets, guest_numbers, strict=True))
+    single = {socket: numas[0] for socket, numas in by_socket.items() if len(set(numas)) == 1}
     numbers = [numa for numa in single.values() if numa is not None]
     if len(numbers) == len(by_socket) and len(set(numbers)) == len(numbers):
         return [single[socket] or 0 for socket in sockets]

@@ -87,7 +87,7 @@ def find_pairs(guest: Guest, guest_node: Node, host: Node) -> Pairs:
         if not guest.nics or len(lacking) < len(guest.nics):
             return Pairs(pairs, by)
     same = {bus_id: bus_id for bus_id in (*guest.gpus, *guest.nics)}
-    if same and all(_kind(guest, bus_id) is _kind_on(host, bus_id) for bus_id in same):
+    if same and all(bus_id in host.pci and _kind(guest, bus_id) is host.pci[bus_id].kind for bus_id in same):
         return Pairs(same, "bus ids are the same in guest and host")
     lacking = [guest.label(bus_id) for bus_id in (*guest.gpus, *guest.nics) if bus_id not in pairs]
     why = f"no UUID or GUID says which device of the host is {few(lacking, 4)}"
@@ -110,11 +110,6 @@ def _marks(node: Node) -> Iterator[tuple[str, str]]:
 
 def _kind(guest: Guest, bus_id: str) -> PciKind:
     return PciKind.GPU if bus_id in guest.gpus else PciKind.NIC
-
-
-def _kind_on(host: Node, bus_id: str) -> PciKind | None:
-    device = host.pci.get(bus_id)
-    return device.kind if device is not None else None
 
 
 def _host_device(host: Node, word: str) -> str | None:
