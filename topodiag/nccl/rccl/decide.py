@@ -103,9 +103,8 @@ def decided(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Decided:
     if by is not None:
         ring = _shared_graph(system, ring, by)
         graph = replace(ring, id=Graph.TREE, pattern=BALANCED_TREE)
-        return Decided(
-            system, ring, graph, by, through_nets=any("N" in ring for ring in by.rings) and bool(system.nets)
-        )
+        through_nets = any("N" in ring for ring in by.rings) and bool(system.nets)
+        return Decided(system, ring, graph, by, through_nets)
     if counts_as_rome(system) and not system.inter:
         ring.max_channels = 2
     ring = _searched(system, settings, ring)

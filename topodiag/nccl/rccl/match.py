@@ -47,11 +47,8 @@ def match(system: System) -> Match | None:
     result = _chordal(system, layout)
     if result is not None or not system.cpus:
         return result
-    for way in (_in_nodes, _rome, _four_hives):
-        result = way(system, layout)
-        if result is not None:
-            return result
-    return None
+    results = (way(system, layout) for way in (_in_nodes, _rome, _four_hives))
+    return next((result for result in results if result is not None), None)
 
 
 def counts_as_rome(system: System) -> bool:
@@ -235,7 +232,6 @@ def _four_hives(system: System, layout: Layout) -> Match | None:
         return None
     gpus = tuple(gpu for hive in hives for gpu in hive)
     near = path_types(system.minor).names[path_types(system.minor).pix]
-    for distances in layout.distance:
-        if near not in distances:
-            return None
+    if not all(near in distances for distances in layout.distance):
+        return None
     return Match("4p4h", rome_models()[_HIVE_MODEL].rings, gpus, rome_models()[_HIVE_MODEL], rome=True)

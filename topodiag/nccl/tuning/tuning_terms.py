@@ -311,22 +311,18 @@ def _other_latency(model: Model, algorithm: str, base: float, intra: float, inte
     if algorithm == Algorithm.COLLNET_DIRECT:
         latency_us = tc.COLLNET_DIRECT_GPU_US[model.minor]
         first = min(1, hops)
-        return base + 2 * (
-            first * intra + hops * latency_us
-        ) + inter, f"base + 2 x ({first} x {intra:g} + {hops} x {latency_us}) + {inter:g}"
+        lat = base + 2 * (first * intra + hops * latency_us) + inter
+        return lat, f"base + 2 x ({first} x {intra:g} + {hops} x {latency_us}) + {inter:g}"
     if algorithm == Algorithm.COLLNET_CHAIN:
         return base + 2 * hops * intra + inter, f"base + 2 x {hops} GPUs x {intra:g} + {inter:g}"
     if algorithm == Algorithm.PAT:
-        return (
-            base + rounds * inter / 3.5 + 2.8 * model.n,
-            f"base + {rounds} levels x {inter:g} / 3.5 + 2.8 x {model.n} ranks",
-        )
+        lat = base + rounds * inter / 3.5 + 2.8 * model.n
+        return lat, f"base + {rounds} levels x {inter:g} / 3.5 + 2.8 x {model.n} ranks"
     network = model.constants.link_us(tc.NET, algorithm, Protocol.SIMPLE)
     if algorithm == Algorithm.NVLS:
         if not modelled:
-            return base + (
-                network if nodes > 1 else 0
-            ), f"base{f' + {network:g} over the network' if nodes > 1 else ''}"
+            words = f"base + {network:g} over the network" if nodes > 1 else "base"
+            return base + (network if nodes > 1 else 0), words
         return intra + (inter if nodes > 1 else 0), f"{intra:g}{f' + {inter:g}' if nodes > 1 else ''}"
     if not modelled:
         return base + 2 * (nodes - 1) * network, f"base + 2 x {nodes - 1} nodes x {network:g}"
