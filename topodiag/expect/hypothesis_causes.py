@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.expect.rates import Rates, reached_on
+from topodiag.expect.rates import Rates, share_left
 from topodiag.expect.settings import HCA, nics_left
-from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.setup import Setup
 from topodiag.expect.stages import net_speeds
 from topodiag.expect.unlike import one_of
 from topodiag.expect.wires import Wires
@@ -22,7 +22,6 @@ from topodiag.model.nccl_versions import nearest_minor, path_types
 from topodiag.nccl.settings import level
 from topodiag.nccl.topo.changes import (
     Change,
-    ChangeError,
     apply,
     down,
     gpus_of,
@@ -84,10 +83,7 @@ class Cause:
 
     def share_left(self, setup: Setup, whole: Rates, collective: str) -> float | None:
         """What it leaves of the bandwidth of a whole machine; None where the model has no answer."""
-        try:
-            return reached_on(whole, self.change(setup), collective)
-        except (NoSetupError, ChangeError, ZeroDivisionError):
-            return None
+        return share_left(whole, lambda: self.change(setup), collective)
 
 
 def cause_of(name: str, change: Callable[[Setup], Setup] = _unchanged, **words: object) -> Cause:

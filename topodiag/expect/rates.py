@@ -7,7 +7,7 @@ sendrecv, gather, scatter) are priced by the links that they cross.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.predict import predict_job, predict_tree
 from topodiag.nccl.prediction import NO_NIC, Choice, Prediction
-from topodiag.nccl.topo.changes import gpus_of, nets_of
+from topodiag.nccl.topo.changes import ChangeError, gpus_of, nets_of
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.words.units import in_gbs, spell_gbs
 
@@ -116,6 +116,14 @@ def reached_on(whole: Rates, now: Setup, collective: str) -> float:
     if raw <= 0:
         raise NoSetupError("NCCL refuses the topology, or its settings leave no algorithm")
     return raw / whole.raw
+
+
+def share_left(whole: Rates, changed: Callable[[], Setup], collective: str) -> float | None:
+    """`reached_on`, or None where the machine cannot be changed so, or the model has no answer."""
+    try:
+        return reached_on(whole, changed(), collective)
+    except (NoSetupError, ChangeError, ZeroDivisionError):
+        return None
 
 
 @lru_cache(maxsize=4096)

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.expect.expect import Expected
-from topodiag.expect.rates import reached_on
-from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.rates import Rates, share_left
+from topodiag.expect.setup import Setup
 from topodiag.model.bench import BenchRun, Hypothesis, SettingPrice
-from topodiag.nccl.topo.changes import ChangeError
 
 NOTED = 0.8
 """Share of the bandwidth above which a choice among NCCL's own ways is a matter of taste: the model is that rough."""
@@ -30,27 +29,22 @@ def setting_prices(run: BenchRun, built: Expected, causes: Sequence[Hypothesis])
         if name in run.env
     ]
     if built.setup is not None and built.rates is not None and built.setup.unlike is None:
-        prices += _choices(run, built, built.setup, expected)
+        prices += _choices(run, built.rates, built.setup, expected)
     return tuple(prices)
 
 
-def _choices(run: BenchRun, built: Expected, setup: Setup, expected: float) -> Iterator[SettingPrice]:
+def _choices(run: BenchRun, rates: Rates, setup: Setup, expected: float) -> Iterator[SettingPrice]:
     """Settings that `expected` keeps because they choose among NCCL's own ways, where the choice is a poor one."""
     names = [name for name in run.env if name.startswith("NCCL_") and name in setup.env]
     free = {name: value for name, value in setup.env.items() if name not in names}
-    whole = _share(built, replace(setup, env=free), run.collective) if names else None
+
+    def left(env: dict[str, str]) -> float | None:
+        return share_left(rates, lambda: replace(setup, env=env), run.collective)
+
+    whole = left(free) if names else None
     if whole is None or whole * NOTED <= 1:
         return
     for name in names:
-        single = _share(built, replace(setup, env={**free, name: setup.env[name]}), run.collective)
+        single = left({**free, name: setup.env[name]})
         if single is not None and single < NOTED * whole:
             yield SettingPrice(name, run.env[name], whole * expected, single * expected, run.commands.get(name))
-
-
-def _share(expected: Expected, setup: Setup, collective: str) -> float | None:
-    """What a changed set-up reaches of the one that was expected; None where the model has no answer."""
-    assert expected.rates is not None  # noqa: S101 - asked before
-    try:
-        return reached_on(expected.rates, setup, collective)
-    except (NoSetupError, ChangeError, ZeroDivisionError):
-        return None
