@@ -70,8 +70,6 @@ def wires_of(run: BenchRun, lacking: NoSetupError, given: GivenSetup) -> Wires:
     if run.nranks is not None and hosts is not None and run.nranks % hosts:
         raise NoSetupError(f"{run.nranks} ranks do not spread evenly over {hosts} nodes")
     count, gbps = chosen or (0, 0.0)
-    # Of a run of all GPUs of one board, which its product's links join, nothing else is guessed.
-    known = spec is not None or (gpu is not None and hosts == 1 and run.nranks == gpu.links + 1)
     return Wires(
         machine=_name(product, count, gbps),
         nics=count,
@@ -80,9 +78,14 @@ def wires_of(run: BenchRun, lacking: NoSetupError, given: GivenSetup) -> Wires:
         ranks=run.nranks,
         network=given.get("network") or _network({**run.env, **(given.get("env") or {})}),
         gpu=gpu,
-        confidence=Confidence.MEDIUM if known else Confidence.LOW,
+        confidence=Confidence.MEDIUM if spec is not None or _is_whole_board(run, hosts, gpu) else Confidence.LOW,
         assumed=(*assumed, *_wired(spec, gpu)),
     )
+
+
+def _is_whole_board(run: BenchRun, hosts: int | None, gpu: AmdGpu | None) -> bool:
+    """Whether a run is of all GPUs of one board, which its product's links join: nothing else is guessed."""
+    return gpu is not None and hosts == 1 and run.nranks == gpu.links + 1
 
 
 def _wired(spec: AmdSystem | None, gpu: AmdGpu | None) -> list[str]:

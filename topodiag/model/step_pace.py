@@ -256,10 +256,7 @@ def says_pace(pace: Pace) -> tuple[str, ...]:
         spread = (pace.high - pace.low) / pace.typical
         steady = f", the middle 80 % within {percent(spread)} of each other" if spread < 1 else ""
         texts = [lead + spell_pace(pace.typical, series.unit) + steady]
-    if change := says_change(pace):
-        texts.append(change)
-    if waits := says_waits(pace):
-        texts.append(waits)
+    texts += filter(None, (says_change(pace), says_waits(pace)))
     if pace.drift != 1:
         longer = f"{percent(abs(pace.drift - 1))} {'longer' if pace.drift > 1 else 'shorter'}"
         texts.append(f"steps became {longer} little by little")

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import struct
 from functools import lru_cache
+from itertools import takewhile
+from string import hexdigits
 
 from topodiag.lazy import regex
 
 _HEX = regex(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX])?([0-9a-fA-F]*)")
 _ANY = regex(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
 _FLOAT = regex(r"[ \t\n\v\f\r]*([+-]?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]{1,4})?)")
-_NO_BUS_ID = regex(r"[.:]|[^0-9a-fA-F.:].*", re.DOTALL)
 _LONG = 1 << 63
 _DIGITS = 24
 """More significant digits than any 64-bit number has, in any base."""
@@ -69,7 +70,7 @@ def c_hex(text: str) -> int:
 
 def bus_id(text: str) -> int:
     """`0000:1b:00.0` as NCCL packs it (busIdToInt64, src/misc/utils.cc): at most 16 hex digits, no `:` and `.`."""
-    digits = _NO_BUS_ID.sub("", text)[:16]
+    digits = "".join(takewhile(hexdigits.__contains__, text.replace(":", "").replace(".", "")))[:16]
     return min(_LONG - 1, int(digits, 16)) if digits else 0
 
 

@@ -270,8 +270,8 @@ def by_family(numbers: Ints, family: Ints) -> list[Ints]:
 
 def labels(world: int, demands: Sequence[Demand]) -> list[Ints]:
     """For each prefix of the demands, the family that every rank belongs to: the least rank that it is joined with."""
-    alone = np.arange(world, dtype=np.int64)
-    return list(accumulate((demand.groups for demand in demands), _components, initial=alone))[1:]
+    family = np.arange(world, dtype=np.int64)
+    return list(accumulate((demand.groups for demand in demands), _components, initial=family))[1:]
 
 
 def _components(family: Ints, groups: Ints) -> Ints:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from functools import cache
+from functools import cache, partial
 from math import ceil, floor
 
 from topodiag.lazy import dataclass
@@ -92,6 +92,10 @@ def kinds_of(rows: Sequence[Sequence[Route | None]]) -> list[int]:
     return sorted({kind for row in rows for way in row if way for kind in (way.type, way.back)})
 
 
+def _furthest(kinds: Sequence[int], limit: int) -> int:
+    return max((kind for kind in kinds if kind <= limit), default=-1)
+
+
 class Roads:
     """All ways of a system, compiled; `start` is the state with all links free, `guard` its guard bits.
 
@@ -124,8 +128,7 @@ class Roads:
         self.nvs_gpu = ways["nvs_gpu"][0] if system.nvs else []
         self.gpu_nvs = [row[0] for row in ways["gpu_nvs"]] if system.nvs else []
         self.room = [floor(min(net.bw, _MOST)) for net in nets]
-        kinds = kinds_of([*self.gpu_gpu, *self.net_gpu, *self.gpu_net])
-        self.kind_within = cache(lambda limit: max((kind for kind in kinds if kind <= limit), default=-1))
+        self.kind_within = cache(partial(_furthest, kinds_of([*self.gpu_gpu, *self.net_gpu, *self.gpu_net])))
         """The furthest type of any way that is no further than a limit, -1 for none: limits with the same one allow the
         same ways."""
         self.tables: dict[tuple[int, float, int, bool], Steps] = {}
