@@ -20,11 +20,10 @@ from tests import program
 from tests.cli.small_log import log
 from tests.files import filed
 from tests.tables import examples
-from topodiag.cli.params import TYPES
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.cli.logs import logs
-from topodiag.cli.params import Duration
+from topodiag.cli.params import TYPES
 
 PROGRAM = Path(__file__).parent / "fake_program.py"
 
