@@ -19,11 +19,11 @@ from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Read, TextReader
 from topodiag.evidence.network.perftest import pair_runs
 from topodiag.evidence.signatures.wrappers import Unwrapped
-from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.model.bench import OSU, BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import own_data, patterns
 
 WITHOUT_MPI = "built without MPI"
 NO_MPI = (
@@ -48,8 +48,6 @@ def read_file(data: bytes, name: str) -> Read:
     _count_one_rank_tables(drafts)
     runs = tuple(_run(draft, read, name) for draft in drafts) or pair_runs(data.decode("utf-8", "replace"), name)
     if b"# OSU " in data:
-        from topodiag.evidence.nccl_tests.osu import osu_runs  # noqa: PLC0415 - few texts hold its tables
-
         runs += (of_mpi := osu_runs(data, name))
         read = replace(read, unread=[], left=0) if of_mpi and not drafts else read
     given = words.commands_of(read.env) if not runs else {}
@@ -334,3 +332,38 @@ def _timing(block: object) -> Timing:
         number(member(single, "p50_us"), MAX_VALUE),
         number(member(single, "p99_us"), MAX_VALUE),
     )
+
+
+# --- tables of the OSU micro-benchmarks: by size, the bandwidth or the time of what MPI (or NCCL below it) moves ---
+#
+#     # OSU MPI-CUDA Bandwidth Test v5.7
+#     # Size      Bandwidth (MB/s)
+#     262144                 9511.51
+#
+# Of further columns (least and greatest time, overlap) nothing is read. MB are 1e6 bytes; times are microseconds.
+# SOURCE: OSU Micro-Benchmarks c/util/osu_util.c (print_header), c/mpi/pt2pt/osu_bw.c, v3.1 to v7.4.
+
+MOST_TABLES = 1000
+_OSU = patterns("evidence/nccl_tests/lines", "osu")
+
+
+def osu_runs(data: bytes, source: str) -> tuple[BenchRun, ...]:
+    """The tables of a text, each a run without ranks; none of a head without rows. Never raises for content."""
+    tables: list[tuple[BenchRun, list[BenchRow]]] = []
+    unit = ""
+    for line_number, raw, _ in words.physical(data):
+        line = words.labelled(line_number, raw).text
+        origin = Origin(source, line_number, line.strip()[:MAX_QUOTE])
+        if (head := _OSU["head"].search(line)) is not None and len(tables) < MOST_TABLES:
+            tables.append((BenchRun(head["title"], (), program=OSU, source=source, origin=origin), []))
+            unit = ""
+        elif tables and (column := _OSU["column"].search(line)) is not None:
+            unit = column["unit"]
+        elif unit and (row := _OSU["row"].match(line)) is not None and len(tables[-1][1]) < MAX_ROWS:
+            value = float(row["value"])
+            gbs = value / 1e3 if unit == "MB/s" else None
+            timing = Timing(None if gbs else value, gbs, gbs)
+            tables[-1][1].append(BenchRow(int(row["size"]), out_of_place=timing, origin=origin))
+        elif line.strip() and not line.startswith("#"):
+            unit = ""  # the text goes on below the table
+    return tuple(replace(run, rows=tuple(rows)) for run, rows in tables if rows)
