@@ -166,7 +166,7 @@ _TOOLS = (
     ("nvml", "NVML"), ("nvidia-smi", "nvidia-smi"), ("sys-", "sysfs"), ("ibstat", "ibstat"), ("lspci", "lspci"),
 )  # fmt: skip
 """Part of a source's name, and what a reader calls it."""
-_OF_NCCL = regex(r"\bNCCL \b|\bNET/|\bUsing network\b")
+_OF_NCCL = ("NCCL ", "NET/", "Using network ")
 """What lines of NCCL's logs have that show what it uses, whatever the name of the file."""
 
 
@@ -174,7 +174,7 @@ def source_of(part: RuledOut) -> str:
     """Where the lines that clear a part are from; the checks that cleared it where no line is kept."""
     for line in part.evidence:
         tools = [name for sign, name in _TOOLS if sign in line.source]
-        if _OF_NCCL.search(line.text) or tools:
+        if tools or any(words in line.text for words in _OF_NCCL):
             return tools[0] if tools else "NCCL log"
     match = _CHECKS.search(part.by)
     return match[1] if match else part.by
