@@ -1,13 +1,14 @@
 """What the pool hands out, all of the text, once; and what workers hand back."""
 
-from itertools import accumulate
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.input.streams import Span, TextPiece
+from topodiag.evidence.nccl_log.input.streams import Span, TextPiece, text_of
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.fleet import pool, work
 from topodiag.fleet.work import Part
@@ -76,11 +77,18 @@ def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
         assert folder == ""
 
 
-def test_spans_hold_each_line_of_a_file_once(tmp_path: Path) -> None:
-    path = tmp_path / "a.log"
+def test_of_a_span_no_byte_is_read_that_is_none_of_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, blocks = tmp_path / "a.log", list[bytes]()
     text = b"".join(b"%0*d\n" % (1 + n % 90, n) for n in range(20_000)) + b"unfinished"
     path.write_bytes(text)
+
+    def watched(stream: BinaryIO, *more: Any) -> Iterator[bytes]:
+        for block in text_of(stream, *more):
+            blocks.append(block)
+            yield block
+
+    monkeypatch.setattr(work, "text_of", watched)
     spans = [Span(0, str(path), at, min(at + 100_001, len(text))) for at in range(0, len(text), 100_001)]
-    reads = [read for span in spans for read in work.reads_of(span, 1 << 20) if isinstance(read, work.Read)]
-    assert [read.piece.base for read in reads] == [0, *accumulate(len(read.piece.data) for read in reads)][:-1]
-    assert b"".join(read.piece.data for read in reads) == text
+    got = [read.piece.data for span in spans for read in work.reads_of(span, 1 << 20) if isinstance(read, work.Read)]
+    assert blocks == got
+    assert b"".join(got) == text

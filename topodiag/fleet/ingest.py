@@ -194,7 +194,7 @@ def _read(
         for task in tasks:
             for part in parts_of(task, chunk, took):
                 tree.add(part)
-        for part in extracted(chain(early, streamed), chunk):
+        for part in extracted(chain(early, streamed)):
             tree.add(part)
             took(sum(measure.size for measure in part.measures))
     return _normal(tree, min(count, cpus()))

@@ -20,7 +20,7 @@ from topodiag.writing import scratch_folder
 OUTSTANDING = 2
 """Tasks per worker that are handed out at once: one in work, one waiting."""
 _FINE = 4
-"""Parts of each of the last tasks, as many as workers have at hand, so that they come to their end together."""
+"""Parts of each of the last tasks, one a worker, so that the workers come to their end together."""
 _LEAST_BYTES = 1 << 20
 """A span that is not cut."""
 _POLL_S = 0.2
@@ -103,7 +103,7 @@ def _unpacked(tasks: Iterable[Task], chunk: int, on_raw: Callable[[int], None]) 
 
 def _finer(tasks: Sequence[Task], workers: int) -> Iterator[Task]:
     """The tasks, the last of them cut finer: a span may be cut anywhere."""
-    whole = max(len(tasks) - OUTSTANDING * workers, 0)
+    whole = max(len(tasks) - workers, 0)
     yield from tasks[:whole]
     for task in tasks[whole:]:
         span = task[0]

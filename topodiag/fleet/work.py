@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast.scan import BLOCK, extract_several
-from topodiag.evidence.nccl_log.input.streams import READ_BYTES, Reading, Span, TextPiece, pieces, text_of
+from topodiag.evidence.nccl_log.fast.scan import extract_several
+from topodiag.evidence.nccl_log.input.streams import Reading, Span, TextPiece, pieces, text_of
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, empty
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
 from topodiag.evidence.nccl_log.tables.saved import Store, on_disk, reuse
@@ -33,9 +32,10 @@ JOINED_BYTES = 256 << 20
 """Facts that stay in memory in the end, as those of 1 GB of connections; more of them go to disk."""
 SHARED = 0.4
 """Facts are joined before the end where this share of one of them stands in the next one too."""
-PIECE_BYTES = BLOCK - READ_BYTES
-"""Text that is extracted at once, and let go before the next is read: its memory then serves all of a file, with a
-third fewer page faults than pieces of 30 MB have."""
+_LINE_BYTES = 64 << 10
+"""Bytes read behind a span, in which its last line mostly ends."""
+TOGETHER_BYTES = 4 << 20
+"""Text of pieces that are extracted together: to begin and end takes as long as some 500 KB of records."""
 Task = tuple[Span, ...]
 _ASK = 4
 """How many times it is not tried again after it was not worth it."""
@@ -171,40 +171,28 @@ def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
 
 
 def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part]:
-    """The same for a tree of this process, a part for about `chunk` bytes."""
-    return extracted((read for span in task for read in reads_of(span, min(chunk, PIECE_BYTES), on_raw)), chunk)
+    """The same piece by piece, for a tree of this process."""
+    return extracted(read for span in task for read in reads_of(span, chunk, on_raw))
 
 
-def extracted(reads: Iterable[Part | Read], chunk: int) -> Iterator[Part]:
-    """The parts of what was read, one for about `chunk` bytes: to begin and end one takes as long as some 500 KB of
-    records."""
+def extracted(reads: Iterable[Part | Read]) -> Iterator[Part]:
+    """The parts of what was read; pieces of small files are extracted together."""
     reuse()
-    beside: list[Part] = []
-
-    def texts() -> Iterator[Read]:
-        for read in reads:
-            if isinstance(read, Read):
-                yield read
-            else:
-                beside.append(read)
-
-    pieces_read = texts()
-    for first in pieces_read:
-        yield extract_pieces(_some(first, pieces_read, chunk))
-    yield from beside
+    waiting: list[Read] = []
+    for read in reads:
+        if isinstance(read, Part):
+            yield read
+            continue
+        waiting.append(read)
+        if sum(len(row.piece.data) for row in waiting) >= TOGETHER_BYTES:
+            yield extract_pieces(waiting)
+            waiting = []
+    if waiting:
+        yield extract_pieces(waiting)
 
 
-def _some(first: Read, more: Iterable[Read], size: int) -> Iterator[Read]:
-    """These, until they hold so many bytes."""
-    for read in chain([first], more):
-        yield read
-        size -= len(read.piece.data)
-        if size <= 0:
-            return
-
-
-def reads_of(span: Span, size: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part | Read]:
-    """The pieces of a span, of about `size` bytes, to be extracted, and what was measured in reading them."""
+def reads_of(span: Span, chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part | Read]:
+    """The pieces of a span, to be extracted, and what was measured in reading them."""
     try:
         stream = open(span.path, "rb")  # noqa: SIM115 - closed below, the error is told apart from those of reading
     except OSError as error:
@@ -213,7 +201,7 @@ def reads_of(span: Span, size: int, on_raw: Callable[[int], None] | None = None)
         return
     with stream:
         if span.coding:
-            yield from read_stream(span.file, stream, span.coding, size, on_raw)
+            yield from read_stream(span.file, stream, span.coding, chunk, on_raw)
             return
         base = _first_line(stream, span)
         if base < 0:
@@ -222,8 +210,11 @@ def reads_of(span: Span, size: int, on_raw: Callable[[int], None] | None = None)
             return
         reading = Reading()
         digest = _digest(span, stream)
+        # A span is one piece, with the end of its last line, and no byte more: to cut it off would copy the piece.
+        next_line = _first_line(stream, replace(span, start=span.end, end=span.end + _LINE_BYTES))
+        room = (next_line if next_line >= 0 else span.end + _LINE_BYTES) - base
         stream.seek(base)
-        for piece in pieces(text_of(stream, (), reading), size, base, span.end):
+        for piece in pieces(text_of(stream, (), reading, room), room, base, span.end):
             if on_raw is not None:
                 on_raw(len(piece.data))
             yield Read(span.file, piece)
@@ -234,13 +225,10 @@ def _first_line(stream: io.BufferedReader, span: Span) -> int:
     """Offset of the first line that begins in the span, -1 if none does."""
     if not span.start:
         return 0
-    at = span.start - 1
-    stream.seek(at)
-    while at < span.end and (text := stream.readline(min(1 << 16, span.end - at))):
-        at += len(text)
-        if text.endswith(b"\n") and at < span.end:
-            return at
-    return -1
+    begin = stream.seek(span.start - 1)
+    line = stream.readline(span.end - begin)
+    begin += len(line)
+    return begin if line.endswith(b"\n") and begin < span.end else -1
 
 
 def _digest(span: Span, stream: io.BufferedReader) -> str:
@@ -254,12 +242,12 @@ def _digest(span: Span, stream: io.BufferedReader) -> str:
 
 
 def read_stream(
-    file: int, stream: BinaryIO, coding: tuple[str, ...], size: int, on_raw: Callable[[int], None] | None = None
+    file: int, stream: BinaryIO, coding: tuple[str, ...], chunk: int, on_raw: Callable[[int], None] | None = None
 ) -> Iterator[Part | Read]:
     """A stream from its first byte to its last, with its sha256 where it is no longer than HASHED_BYTES."""
     reading = Reading(on_raw=on_raw)
     taken, digest = 0, hashlib.sha256()
-    for piece in pieces(text_of(stream, coding, reading), size):
+    for piece in pieces(text_of(stream, coding, reading), chunk):
         taken += len(piece.data)
         if taken <= HASHED_BYTES:
             digest.update(piece.data)
@@ -268,21 +256,15 @@ def read_stream(
     yield Part(empty(), (Measure(file, sha256=sha256, notes=tuple(reading.notes)),))
 
 
-def extract_pieces(reads: Iterable[Read]) -> Part:
+def extract_pieces(read: Sequence[Read]) -> Part:
     """Facts of several pieces, in the order of their files and places, and a measure of each. They are brought to their
     normal form with those of other parts: to do so before as well costs as much again."""
-    cut: list[bool] = []
-
-    def texts() -> Iterator[tuple[bytes, int, int]]:
-        for file, piece in reads:
-            cut.append(piece.cut)
-            yield piece.data, file, piece.base
-
-    facts = extract_several(texts())
+    facts = extract_several([(piece.data, file, piece.base) for file, piece in read])
     # A line that was cut is one line, whatever number of pieces the extractor saw.
-    shards = facts["shards"].changed(lines=facts["shards"]["lines"] - np.array(cut))
-    counts = zip(*(shards.values(name) for name in ("file", "size", "lines", "records", "understood")), strict=True)
-    measures = [Measure(*counted) for counted in counts]
+    lines = facts["shards"]["lines"] - np.array([piece.cut for _, piece in read])
+    shards = facts["shards"].changed(lines=lines)
+    counts = zip(*(shards.values(name) for name in ("lines", "records", "understood")), strict=True)
+    measures = [Measure(file, len(piece.data), *counted) for counted, (file, piece) in zip(counts, read, strict=True)]
     return Part(replace(facts, tables={**facts.tables, "shards": shards}), (*measures, *told_by_applications(facts)))
 
 
