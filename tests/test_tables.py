@@ -11,7 +11,7 @@ import pytest
 
 from tests import tables
 from tests.shown import ROOT
-from topodiag.model.provenance import known, unknown
+from topodiag.model.provenance import Fact, known
 
 FILES = sorted(path for path in (ROOT / "tests").rglob("test_*.toml") if path.with_suffix(".py").exists())
 
@@ -80,8 +80,8 @@ def test_the_parts_of_a_value_are_those_that_a_row_asks_for() -> None:
     }  # fmt: skip
     assert tables.parts(Path("a/b"), {"name": "?"}) == {"name": "b"}
     assert tables.parts((1, 2), [1]) == (1, 2)
-    assert tables.parts({"a": known(3), "b": unknown("?")}, {"a": 3, "b": "null"}) == {"a": 3, "b": "null"}
-    assert tables.parts(unknown("not there"), {"why": ""}) == {"why": "not there"}
+    assert tables.parts({"a": known(3), "b": Fact(why="?")}, {"a": 3, "b": "null"}) == {"a": 3, "b": "null"}
+    assert tables.parts(Fact(why="not there"), {"why": ""}) == {"why": "not there"}
     assert tables.parts({3: 1, ("a", "b"): 2, 4: 5}, {"3": 1, "a b": 2}) == {"3": 1, "a b": 2}
     assert tables.parts({3: 1, 4: 5}, {"3": 1}, whole=True) == {"3": 1, "4": 5}
     assert tables.parts({"groups": np.asarray([1, 2])}, {"groups": [1, 9]}) == {"groups": [1, 2]}

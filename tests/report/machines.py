@@ -9,7 +9,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.model.devices import Gpu, Nic, NicRole, NvLink, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Input, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
-from topodiag.model.provenance import Disagreement, NotObserved, Origin, Topic, known, unknown
+from topodiag.model.provenance import Disagreement, Fact, NotObserved, Origin, Topic, known
 from topodiag.model.result import Result, UnreadLine
 
 BRIDGE_CLASS = 0x060400
@@ -32,7 +32,7 @@ def pci(bus_id, parent=None, *, code=BRIDGE_CLASS, vendor=0x1000, gen=5, width=1
         width=known(width),
         max_gen=known(rest.pop("max_gen", 5)),
         max_width=known(rest.pop("max_width", 16)),
-        port_type=known(port) if port else unknown("not a bridge"),
+        port_type=known(port) if port else Fact(why="not a bridge"),
         **rest,
     )
 

@@ -16,7 +16,7 @@ from topodiag.model.finding import Cost, Coverage, Marks, Outcome, Severity, Sta
 from topodiag.model.links import Path
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import NotObserved, Origin, Topic, known, unknown
+from topodiag.model.provenance import Fact, NotObserved, Origin, Topic, known
 from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.report.interface import Style
 from topodiag.report.node.matrix import draw_matrix
@@ -79,7 +79,7 @@ def test_like_nvswitches_share_a_line():
 
 def test_gpus_of_unknown_numa_nodes_stand_under_their_cpus():
     result = machines.only_matrix()
-    gpus = tuple(replace(gpu, numa=machines.unknown("no column for it")) for gpu in result.nodes[0].gpus)
+    gpus = tuple(replace(gpu, numa=Fact(why="no column for it")) for gpu in result.nodes[0].gpus)
     text = table(replace(result, nodes=(replace(result.nodes[0], gpus=gpus),)))
     assert text.index("\ncpus 0-31\n") < text.index("GPU1 ") < text.index("\ncpus 32-63\n") < text.index("GPU2 ")
 
@@ -102,7 +102,7 @@ def test_pcie_distance_between_gpus_built_with_nvlink_is_said_to_be_that_alone()
     node = machines.h100()
     blind = replace(
         node,
-        gpus=tuple(replace(gpu, nvlinks=(), nvlink_note=unknown("no answer")) for gpu in node.gpus),
+        gpus=tuple(replace(gpu, nvlinks=(), nvlink_note=Fact(why="no answer")) for gpu in node.gpus),
         smi_matrix={},
         paths={(a.label, b.label): Path(PathType.SYS) for a in node.gpus for b in node.gpus if a is not b},
     )

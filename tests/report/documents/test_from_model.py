@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from topodiag.model.provenance import known, unknown
+from topodiag.model.provenance import Fact, known
 from topodiag.report.documents import from_model as documents
 from topodiag.report.documents.from_model import from_model
 
@@ -70,7 +70,7 @@ EMPTY: dict[str, Any] = {
         ("number", -1, -1),
         ("maybe", "", None),
         ("maybe", None, None),
-        ("maybe", unknown("not read"), None),
+        ("maybe", Fact(why="not read"), None),
         ("maybe", known(""), ""),
         ("rank", -1, None),
         ("rank", 0, 0),
