@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 
 import topodiag
-from topodiag.checks.shared.phrases import why_lived_with
+from topodiag.checks.shared.phrases import meaning
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.rebuild.events import classify
 
@@ -205,7 +205,7 @@ def judged(each: Format) -> str:
     """What becomes of the line: "row", "noise" or "unread"; a warning is "harmless" or a "warning"."""
     line = filled(each.text)
     if each.level == "WARN":
-        return "harmless" if why_lived_with("harmless_to_a_job", line) else "warning"
+        return "harmless" if meaning("harmless_to_a_job", line) else "warning"
     rows = parse(each.level, line)
     return "unread" if rows is None else "row" if rows else "noise"
 

@@ -18,7 +18,7 @@ from tests import program
 from tests.tables import examples
 from topodiag.cli.env import FORMATS, env
 from topodiag.cli.model.link import link
-from topodiag.cli.params import LinkParam, Micros, Number, Pair, Size, Sizes
+from topodiag.cli.params import TYPES, link_type
 from topodiag.cli.watch import watch
 from topodiag.cost.alpha_beta import Link
 from topodiag.fleet.collect.archive import START, archive
@@ -61,31 +61,31 @@ def test_what_nccl_tells_of_itself_is_named_with_what_it_costs():
 # --- sizes, counts, times, links and placements as people type them
 
 
-ALL = (Size(), Sizes(), Number(), Micros(), LinkParam(), Pair("NICs", "8x400", whole=False))
+ALL = (*(TYPES[name] for name in ("size", "sizes", "number", "micros", "nics")), link_type())
 
 
 @examples("text", "size")
 def test_a_letter_is_a_power_of_two_as_in_nccl_tests_and_mb_one_of_ten(text: str, size: int) -> None:
-    assert Size().convert(text, None, None) == size
+    assert TYPES["size"].convert(text, None, None) == size
 
 
 def test_a_range_holds_both_ends() -> None:
-    assert Sizes().convert("1K:8K", None, None) == (1024, 2048, 4096, 8192)
+    assert TYPES["sizes"].convert("1K:8K", None, None) == (1024, 2048, 4096, 8192)
 
 
 @pytest.mark.parametrize(("text", "count"), [("70e9", 70e9), ("70B", 70e9), ("7.5M", 7.5e6), ("1.8T", 1.8e12)])
 def test_counts_of_parameters(text: str, count: float) -> None:
-    assert Number().convert(text, None, None) == count
+    assert TYPES["number"].convert(text, None, None) == count
 
 
 @pytest.mark.parametrize(("text", "us"), [("150ms", 150_000.0), ("42us", 42.0), ("1.2 s", 1.2e6)])
 def test_times(text: str, us: float) -> None:
-    assert Micros().convert(text, None, None) == us
+    assert TYPES["micros"].convert(text, None, None) == us
 
 
 def test_a_link_with_and_without_a_name() -> None:
-    assert LinkParam().convert("InfiniBand NDR=3.0,50", None, None) == Link(3.0, 50.0, "InfiniBand NDR")
-    assert LinkParam("inside").convert("1,300", None, None) == Link(1.0, 300.0, "inside")
+    assert link_type().convert("InfiniBand NDR=3.0,50", None, None) == Link(3.0, 50.0, "InfiniBand NDR")
+    assert link_type("inside").convert("1,300", None, None) == Link(1.0, 300.0, "inside")
 
 
 def test_the_shell_completes_the_names_of_systems() -> None:

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.depth import some_of
-from tests.evidence.nccl_log.line_by_line import MASK, extract_plain, mix, op_hash
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
 from tests.tables import examples, parts, texts, with_texts
 from topodiag.evidence.nccl_log.fast import rows as scan_rows
@@ -208,11 +208,9 @@ def _operations(counts: Iterable[int], elements: int | None = None) -> Facts:
     return extract("\n".join(lines).encode(), 0, 0)
 
 
-def test_operations_keep_first_last_and_a_digest_that_does_not_depend_on_their_order() -> None:
-    made = [_operations(order, 8)["op"].rows() for order in ((3, 1, 2), (2, 1, 3))]
-    assert [[(row["first"], row["last"], row["count"]) for row in rows] for rows in made] == [[(3, 2, 3)], [(2, 3, 3)]]
-    expected = sum(op_hash("AllReduce", count, 8, dtype=7, redop=0, root=0) for count in (1, 2, 3)) & MASK
-    assert {row["digest"] for rows in made for row in rows} == {expected}
+def test_of_operations_the_last_and_their_number_are_kept() -> None:
+    rows = [_operations(order, 8)["op"].rows() for order in ((3, 1, 2), (2, 1, 3))]
+    assert [[(row["last"], row["count"]) for row in own] for own in rows] == [[(2, 3)], [(3, 3)]]
 
 
 def test_more_sizes_than_can_be_kept_are_rounded_all_of_them_and_marked() -> None:
@@ -221,18 +219,12 @@ def test_more_sizes_than_can_be_kept_are_rounded_all_of_them_and_marked() -> Non
         (-64, 1), (-32, 32), (-16, 16), (-8, 8), (-4, 4), (-2, 2), (-1, 1), (0, 1),
     ]  # fmt: skip
     assert {row["last"] for row in rows} == {0, 1, 3, 7, 15, 31, 63, 64}
-    exact = sum(op_hash("AllReduce", index, index, dtype=7, redop=0, root=0) for index in range(65)) & MASK
-    assert sum(row["digest"] for row in rows) & MASK == exact
 
 
 def test_the_last_operations_are_kept() -> None:
     tail = _operations(range(TAIL + 4), 8)["tail"].rows()
     assert [row["op_count"] for row in tail] == [*range(4, TAIL + 4)]
     assert {row["count"] for row in tail} == {1}
-
-
-def test_the_hash_is_the_one_that_is_documented() -> None:
-    assert mix(0) == 0xE220A8397B1DCDAF  # splitmix64's first output from seed 0
 
 
 def test_shapes_forget_numbers_and_are_bounded() -> None:
