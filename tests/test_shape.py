@@ -29,12 +29,12 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 80_703,
-    "app": 3_696,
-    "checks": 16_569,
-    "cli": 2_815,
-    "evidence": 19_830,
-    "model": 4_419,
+    "": 79_389,
+    "app": 3_687,
+    "checks": 15_906,
+    "cli": 2_798,
+    "evidence": 19_775,
+    "model": 4_413,
     "report": 6_434,
 }
 """Code lines of the package and of its rooms that have a budget of their own: no blank line, comment or docstring, nor

@@ -155,7 +155,7 @@ def _may_have_links(gpu: Gpu) -> bool:
 def _rated(node: Node, gpu: Gpu) -> list[RatedLink]:
     """The links of a GPU that are up and have a rate; those of xGMI one for each GPU that they lead to."""
     if not gpu.xgmi_gbs.known:
-        up = [link for link in gpu.nvlinks if evidence.is_up(link) and link.line_gbs.value]
+        up = [link for link in gpu.nvlinks if evidence.is_up(link) and link.line_gbs.get(0.0) > 0]
         return [RatedLink(gpu, f"{gpu.label} link {link.index}", link.line_gbs) for link in up]
     spec, rate = amd_gpu_by_name(gpu.name.get("")), gpu.xgmi_gbs.get(0.0)
     host = (pcie_line_gbs(spec.pcie_gen, PCIE_LANES) or 0.0) if spec is not None else 0.0
