@@ -29,7 +29,7 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 79_391,
+    "": 79_393,
     "app": 3_687,
     "checks": 15_906,
     "cli": 2_798,

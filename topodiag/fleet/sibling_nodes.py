@@ -147,7 +147,7 @@ class Pattern:
         theirs = [read_apart(blob) for text, blob in pairs if text.separate is not None]
         events: list[Event] = []
         for old, new in zip(mine, theirs, strict=True):
-            if new is None or (new.topics, new.read) != (old.topics, old.read):
+            if new is None or (new.topics, new.read, new.makers) != (old.topics, old.read, old.makers):
                 return None
             events += new.events
         return distinct_events(events)

@@ -193,9 +193,11 @@ def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
         missing = [host for host in job.hosts if scene.host(host) not in scene.captured]
         if missing:
             yield _capture_of(missing, _NO_CAPTURE)
-    partly = [node.host for node in captures if Topic.OS not in node.topics]
+    partly = [node for node in captures if Topic.OS not in node.topics]
     if partly and not jobs:
-        yield _capture_of(partly, _ONE_TOOL)
+        named = [node.host for node in partly if not node.nameless]
+        unnamed = _step("capture", hosts="the node", name="node", why=_ONE_TOOL)
+        yield _capture_of(named, _ONE_TOOL) if named else unnamed
     elif jobs or captures or scene.case.runs or scene.case.progress:
         yield from _of_the_jobs(jobs, scene)
     else:

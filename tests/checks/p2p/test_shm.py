@@ -38,7 +38,7 @@ def test_pairs_that_the_driver_refuses_are_a_warning() -> None:
 def one_switch(host: int, system: NcclSystem) -> NcclSystem:
     """All GPUs below one switch."""
     flat = jobs.pcie(host, system)
-    paths = {pair: replace(path, type=PathType.PIX) if path.hops else path for pair, path in flat.paths.items()}
+    paths = {pair: PathType.PIX if len(set(pair)) > 1 else kind for pair, kind in flat.paths.items()}
     return replace(flat, paths=paths)
 
 

@@ -217,7 +217,7 @@ def found(odd: Mapping[str, float], ranks: int = 4, odd_rank: int = 2) -> list[F
 
 def test_the_waits_of_a_rank_are_summed_by_state_and_peer() -> None:
     (waits,) = read_trace(trace(3, USUAL, peer=5), "trace-n0-1.txt")
-    assert (waits.comm, waits.rank, waits.pid) == (HASH, 3, 4711)
+    assert (waits.comm, waits.rank) == (HASH, 3)
     assert waits.us["RecvWait"] == pytest.approx(3600)
     assert waits.peers == pytest.approx({5: 200})
     assert set(waits.us) <= set(STATES)
