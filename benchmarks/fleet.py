@@ -37,7 +37,6 @@ def work(folder: str, workers: int | None, dask: str | None) -> None:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     notes = {host for each in result.findings if each.id == "FLT001" for host in each.where.nodes}
     said = {
-        "cpu_s": sum(sum(each[:2]) for each in used),
         "seconds": time.perf_counter() - began,
         "mb": used[0].ru_maxrss / 1000,
         "worker_mb": used[1].ru_maxrss / 1000,
@@ -49,16 +48,18 @@ def work(folder: str, workers: int | None, dask: str | None) -> None:
 
 
 def measured(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
-    """The same in a process of its own."""
+    """The same in a process of its own, and the CPU seconds of it and of its workers, which it waits for at its end."""
     options = [f"--workers={asked.workers}"] if asked.workers else []
     options += [f"--dask={asked.dask}"] if asked.dask else []
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = subprocess.run(
         [sys.executable, __file__, "--work", str(folder), *options], capture_output=True, text=True, check=False
     )
     if run.returncode:
         raise SystemExit(run.stderr)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     made: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
-    return made
+    return made | {"cpu_s": sum(ended[:2]) - sum(began[:2])}
 
 
 def show(folder: Path, odd: dict[str, str], asked: argparse.Namespace) -> tuple[float, bool]:

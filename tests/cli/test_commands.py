@@ -23,7 +23,7 @@ from topodiag.cli.emit.nccl_conf import nccl_conf
 from topodiag.cli.emit.nccl_topo import nccl_topo
 from topodiag.cli.errors import print_note, run
 from topodiag.cli.explain import draw_sections, explain
-from topodiag.cli.options import FEW_OPTIONS, Command
+from topodiag.cli.options import FEW_OPTIONS, HELP, Command
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.interface import Style
@@ -243,7 +243,7 @@ LONG = [words for words, command in ALL.items() if isinstance(command, Command)
 @pytest.mark.parametrize("words", LONG, ids=" ".join)
 def test_a_long_help_has_sections_with_each_option_once(words):
     command = ALL[words]
-    shown = command.get_help(click.Context(command)).partition("\nOptions:\n")[2]
+    shown = command.get_help(click.Context(command, help_option_names=HELP)).partition("\nOptions:\n")[2]
     assert "\nOutput:\n" in shown
     for option in command.params:
         if isinstance(option, click.Option):

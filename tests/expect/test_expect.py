@@ -183,7 +183,8 @@ def test_no_run_raises(measured: BenchRun, system: str | None, nodes: int | None
     estimate = expected(measured, system=system, nodes=nodes)
     assert (estimate.expectation is None) == bool(estimate.why)
     if estimate.expectation is not None:
-        assert 0 < estimate.expectation.low_gbs <= estimate.expectation.busbw_gbs <= estimate.expectation.limit_gbs
+        assert 0 <= estimate.expectation.low_gbs <= estimate.expectation.normal_gbs
+        assert 0 < estimate.expectation.normal_gbs <= estimate.expectation.busbw_gbs <= estimate.expectation.limit_gbs
         assert all(gbs >= 0 for gbs in estimate.expectation.busbw.values())
 
 

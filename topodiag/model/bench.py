@@ -181,8 +181,9 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The bus bandwidth that the machine found should reach, and why. `low_gbs` is the least that is still normal,
-    `limit_gbs` the physical limit; by size in `busbw` (bytes to GB/s) and `time_us`."""
+    """The bus bandwidth that the machine found should reach, and why. `low_gbs` is the least that is still normal, 0
+    where the machine is a guess that may have any network; `limit_gbs` the physical limit; by size in `busbw` (bytes to
+    GB/s) and `time_us`."""
 
     machine: str
     busbw_gbs: float
