@@ -29,11 +29,11 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 79_393,
+    "": 79_395,
     "app": 3_687,
     "checks": 15_906,
     "cli": 2_798,
-    "evidence": 19_775,
+    "evidence": 19_777,
     "model": 4_413,
     "report": 6_434,
 }

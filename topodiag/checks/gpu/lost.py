@@ -170,8 +170,8 @@ def came_back(node: Node, label: str, signs: Signs) -> str:
 def _was_found_again(node: Node, label: str) -> bool:
     """Whether the driver took a GPU after the last of its messages that the GPU is not there."""
     own = [event for event in node.events if event.bus_id is not None and kernel.label_at(node, event.bus_id) == label]
-    lost = [event for group in kernel.xid_groups(node, {"lost"}) for event in group.events]
-    last = max((at for at, event in enumerate(own) if event.kind in _NOT_THERE or event in lost), default=-1)
+    lost = {id(event) for group in kernel.xid_groups(node, {"lost"}) for event in group.events}
+    last = max((at for at, event in enumerate(own) if event.kind in _NOT_THERE or id(event) in lost), default=-1)
     return last >= 0 and any(kernel.is_start_after(event, own[last]) for event in own[last:])
 
 

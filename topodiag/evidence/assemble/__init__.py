@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import inf, isfinite
 
 from topodiag.evidence.assemble import entities
@@ -110,6 +111,8 @@ def distinct_events(events: Iterable[Event]) -> tuple[Event, ...]:
 
 _BOOT_WITHIN_S = 30.0
 """What the wall's clock and that of the boot may differ by in two copies of a line: NTP sets the one."""
+_MOST_PAIRS = 500_000
+"""Pairs of equal messages by which the start of the boot is found: a line may stand in a log thousands of times."""
 _ANY_YEAR_S = 962_409_600.0
 """July 2000: where no message names a year, any does, and this one has a 29 February."""
 
@@ -142,11 +145,11 @@ def _copies(events: Sequence[Event], dates: Sequence[float]) -> set[int]:
     """Places of messages with seconds since boot that stand with a date as well: of one boot all of both differ alike,
     and most have their copy."""
     dated = grouped({(event.text, date) for event, date in zip(events, dates, strict=True) if isfinite(date)})
-    ups = {at: event.time_s for at, event in enumerate(events) if dates[at] == inf and event.time_s is not None}
-    pairs = [(at, date - up) for at, up in ups.items() for date in dated.get(events[at].text, ())]
-    boots = Counter(round(boot / _BOOT_WITHIN_S) for _, boot in pairs)
+    ups = [(at, event.time_s or 0.0, dated.get(event.text, ())) for at, event in enumerate(events) if dates[at] == inf]
+    starts = islice((date - up for _, up, own in ups for date in own), _MOST_PAIRS)
+    boots = Counter(round(start / _BOOT_WITHIN_S) for start in starts)
     likely = max(boots, key=boots.__getitem__, default=0) * _BOOT_WITHIN_S
-    copies = {at for at, boot in pairs if abs(boot - likely) <= _BOOT_WITHIN_S}
+    copies = {at for at, up, own in ups if any(abs(date - up - likely) <= _BOOT_WITHIN_S for date in own)}
     return copies if 2 * len(copies) >= len(ups) else set()
 
 

@@ -158,7 +158,7 @@ def _of_summary(own: list[Event], events: Sequence[Event]) -> list[Event]:
     named = consequences.lines_of(records)
     exceptions = [event for event in own if event.details["how"] == "exception"]
     raised = {_raised(event) for event in exceptions if consequences.is_below_one(event, named)}
-    return [event for event in own if event not in exceptions or not raised or _raised(event) in raised]
+    return [event for event in own if event.details["how"] != "exception" or not raised or _raised(event) in raised]
 
 
 def _behind(event: Event) -> str:
