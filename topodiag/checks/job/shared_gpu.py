@@ -15,15 +15,12 @@ from topodiag.checks.interface import (
     quoted,
     rank_word,
     ranks_in,
-    spell_ranks,
 )
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for, of_earlier_launch, outlived
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import text_has
 from topodiag.model.node import Node
 from topodiag.words.units import grouped, plural, spell_bytes
 
@@ -94,9 +91,6 @@ _IN_GIB = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
 MOST_OWN = 0.5
 """Share of a GPU's memory that others must have where they are not named: libraries of the process itself take some
 that torch does not count."""
-MOST_APART = 0.1
-"""GiB by which the memory that a process has, and that another one says it has, may differ: they look one after the
-other."""
 NOBODY = -1
 """For the number of a process that is not told."""
 LARGE = 0.1
@@ -111,8 +105,8 @@ class SharedGpu(JobCheck, id="JOB004"):
     """JOB004: two ranks on one GPU; a GPU nobody used
 
     What it finds
-        NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
-        that run fewer ranks than the others. CUDA's word that another process holds the GPU, and torch's, out of
+        NCCL's own `Duplicate GPU detected`, as information ranks of one communicator with the same host and bus id, and
+        nodes that run fewer ranks than the others. CUDA's word that another process holds the GPU, and torch's, out of
         memory, that other processes have a tenth or more of it, or by its numbers half of it or more. In a capture,
         one GPU of a job's that another program has open as well. An engine's word that memory of a GPU is taken before
         it has any, and a GPU that holds memory beside empty ones while the job finds none.
@@ -155,11 +149,9 @@ class SharedGpu(JobCheck, id="JOB004"):
 
     def _worst(self, job: Job) -> Finding | None:
         """What shows that ranks share GPUs, or have none for themselves, the most telling alone."""
-        shared = _same_gpu(job)
-        if warnings := [event for event in job.events if event.kind == "duplicate gpu"]:
-            return self._refused(warnings, shared)
-        if shared:
-            return self._shared(job, shared)
+        warnings, shared = [event for event in job.events if event.kind == "duplicate gpu"], _same_gpu(job)
+        if warnings or shared:
+            return self._shared(job, warnings, shared)
         stopped = [
             event
             for event in job.events
@@ -180,39 +172,17 @@ class SharedGpu(JobCheck, id="JOB004"):
         unseen = "" if with_gpu else f"no bus id: {ask_for(judged)}"
         return self.any_of(judged, by_taken(self, judged), coverage, unknown=unseen)
 
-    def _refused(self, events: Sequence[Event], shared: SameGpu) -> Finding:
-        """By NCCL's own warning."""
-        ranks = {rank for _, group in shared for rank in group} | {event.rank for event in events if event.rank >= 0}
-        bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
-        if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
-            named = [word for event in events for word in event.details.get("ranks", "").split(",")]
-            ranks |= {int(word) for word in named if word.isdecimal() and len(word) < 10}
-            bus_ids = sorted({event.details["bus_id"] for event in events if "bus_id" in event.details})
-        hosts = hosts_in(events)
+    def _shared(self, job: Job, events: Sequence[Event], shared: SameGpu) -> Finding:
+        """By NCCL's own warning, else by equal hosts and bus ids: who warns of none of these lets ranks share a GPU."""
+        ranks, bus_ids = _sharing(events, shared)
+        hosts = hosts_in(events) or list(dict.fromkeys(host for (host, _), _ in shared))
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
-        words = f"{rank_word(sorted(ranks))} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
-        return self.of_events(
-            events,
-            "gpu refused",
-            words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
-            self.where(hosts, ranks=sorted(ranks), gpus=bus_ids),
-        )
-
-    def _shared(self, job: Job, shared: SameGpu) -> Finding:
-        """By the init lines: equal hosts and bus ids."""
-        allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in job.nccl_versions)
-        came_up = allowed or job.world is None or bool(job.world.completed.any())
-        ranks = sorted({rank for _, group in shared for rank in group})
+        words = f"{rank_word(ranks)} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
         return self.finding(
-            self.where(
-                list(dict.fromkeys(host for (host, _), _ in shared)), ranks=ranks, gpus=[bus for (_, bus), _ in shared]
-            ),
-            "shared gpu that came up" if came_up else "shared gpu",
-            f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL "
-            + ("allows it" if came_up else "before 2.30 refuses that"),
-            severity=Severity.INFO if came_up else Severity.WARNING,
-            observed="; ".join(f"{host} {bus}: ranks {spell_ranks(group)}" for (host, bus), group in shared[:3]),
-            evidence=[job.by_rank[rank] for rank in ranks[:4]],
+            self.where(hosts, ranks=ranks, gpus=bus_ids),
+            "gpu refused" if events else "shared gpu",
+            words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
+            evidence=events or [job.by_rank[rank] for rank in ranks[:4]],
         )
 
     def _exclusive_mode(self, job: Job, events: Sequence[Event]) -> Finding:
@@ -233,8 +203,6 @@ class SharedGpu(JobCheck, id="JOB004"):
         named = held[0][0] != NOBODY
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
         who = who if named else "something else than this process"
-        of_job = any(_holds_beside(events[0], other) and _holds_beside(other, events[0]) for other in events[1:])
-        who = "another rank of this job" if of_job else who
         verb = "holds" if len(held) == 1 else "hold"
         size = spell_bytes(round(fsum(gib for _, gib in held) * (1 << 30)))
         pids = ",".join(str(pid) for pid, _ in held[:8])
@@ -243,11 +211,7 @@ class SharedGpu(JobCheck, id="JOB004"):
             "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
             self.where(hosts_with(job, ranks), ranks=ranks),
-            fix=self.steps(
-                *(["end those processes" if named else "whose memory"] if not of_job else []),
-                "a worker of this job",
-                pids=pids,
-            ),
+            fix=self.steps("end those processes" if named else "whose memory", "a worker of this job", pids=pids),
         )
 
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
@@ -262,15 +226,15 @@ class SharedGpu(JobCheck, id="JOB004"):
         )
 
 
-def _holds_beside(one: Event, other: Event) -> bool:
-    """Whether a process out of memory has what another one, out of memory of a GPU of the same number, says that a
-    process of another number has beside it."""
-    named, beside = other.details, others_hold(other.details)
-    if one.origin is None or other.origin is None or one.origin.source == other.origin.source:
-        return False
-    own = float(one.details.get("own_gib", "nan"))
-    is_one_gpu = "full_gpu" in named and named["full_gpu"] == one.details.get("full_gpu")
-    return is_one_gpu and others_hold(one.details) != beside and any(abs(own - gib) < MOST_APART for _, gib in beside)
+def _sharing(events: Sequence[Event], shared: SameGpu) -> tuple[list[int], list[str]]:
+    """The ranks that share GPUs, and the bus ids of these."""
+    ranks = {rank for _, group in shared for rank in group} | {event.rank for event in events if event.rank >= 0}
+    if shared:
+        return sorted(ranks), sorted({bus_id for (_, bus_id), _ in shared})
+    # NCCL names ranks of the communicator, the first one of a job is the world.
+    named = [word for event in events for word in event.details.get("ranks", "").split(",")]
+    ranks |= {int(word) for word in named if word.isdecimal() and len(word) < 10}
+    return sorted(ranks), sorted({event.details["bus_id"] for event in events if "bus_id" in event.details})
 
 
 def others_hold(details: Mapping[str, str]) -> tuple[tuple[int, float], ...]:

@@ -108,8 +108,8 @@ def test_nccls_own_word_makes_a_shared_gpu_an_error() -> None:
     expect(outcome, severity="ERROR", ranks=(1, 2), message="*ranks 1-2 share one GPU on n0*")
 
 
-def test_a_shared_gpu_that_nccl_accepted_is_info() -> None:
-    expect(SharedGpu().judge(on_one_gpu(jobs.job())), severity="INFO")
+def test_ranks_on_one_gpu_of_which_nccl_does_not_warn_are_told() -> None:
+    expect(SharedGpu().judge(on_one_gpu(jobs.job())), severity="INFO", message="*share one GPU*")
 
 
 def test_machines_of_one_name_share_no_gpu() -> None:
@@ -149,15 +149,6 @@ def test_ranks_that_only_torch_names_are_told() -> None:
     event = jobs.event("duplicate gpu", text, host="", details=details, level="APP", secondary=True)
     job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(), events=(event,))
     expect(SharedGpu().judge(job), ranks=(0, 3), message="*ranks 0, 3 share one GPU (0000:0f:00.0)*")
-
-
-def test_two_ranks_on_one_gpu_are_a_fault_where_init_did_not_come_so_far() -> None:
-    shared = jobs.job(1)
-    shared = replace(shared, ranks=tuple(replace(rank, bus_id=jobs.bus_id(rank.rank // 2)) for rank in shared.ranks))
-    expect(SharedGpu().judge(shared), severity="INFO", message="*NCCL allows it*")
-    world = replace(shared.communicators[0], completed=np.zeros_like(shared.communicators[0].completed))
-    outcome = SharedGpu().judge(replace(shared, communicators=(world,)))
-    expect(outcome, severity="WARNING", message="*NCCL before 2.30 refuses that*")
 
 
 SINGLE = (
@@ -217,13 +208,6 @@ def first_alone(number: int, host: int, process: Process) -> Process:
     return process if number == 0 else replace(process, versions={})
 
 
-def noticed(text: str) -> Callable[[int, int, Process], Process]:
-    notice = jobs.message("git mismatch", text)
-    return lambda number, host, process: replace(
-        process, versions={"nccl": "2.32.3"}, messages=(*process.messages, notice)
-    )
-
-
 def worded(*texts: tuple[str, str]) -> Callable[[int, int, Process], Process]:
     """Lines of the first node and of the second; rank 0 alone prints its version, 2.23.4."""
 
@@ -241,7 +225,7 @@ def of_rccl(*texts: tuple[str, str]) -> Callable[[int, int, Process], Process]:
 
 HOOKS: dict[str, Any] = {
     "other": other, "prints": prints, "first_alone": first_alone,
-    "noticed": noticed, "worded": worded, "of_rccl": of_rccl,
+    "worded": worded, "of_rccl": of_rccl,
 }  # fmt: skip
 
 
