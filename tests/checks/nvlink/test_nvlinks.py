@@ -12,7 +12,7 @@ from tests.checks.bent import Built, machine
 from tests.checks.nodes import read
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
-from topodiag.checks.nvlink.errors import NvlinkErrors, unpack_ber
+from topodiag.checks.nvlink.errors import NvlinkErrors
 from topodiag.checks.nvlink.job import FabricInLog
 from topodiag.checks.nvlink.links import FewerNvlinks
 from topodiag.checks.registry import Subject, check_of
@@ -82,13 +82,6 @@ def counting(name: str, *reading: float) -> Node:
     loud = [*reading, 10.0] if len(reading) > 1 else [*reading]
     path = f"nvlinks/{{}}/counters/{name}"
     return machine("hgx_h100", {f"gpus/all/{path.format('all')}": quiet, f"gpus/3/{path.format(6)}": loud})
-
-
-def test_the_bit_error_rate_is_unpacked_as_nvml_packs_it() -> None:
-    assert unpack_ber(0xFFF) == 0.0
-    assert unpack_ber(0x30B) == pytest.approx(3e-11)
-    assert unpack_ber(None) is None
-    assert unpack_ber(1 << 40) is None
 
 
 # --- NVL005: Fabric Manager, fabric registration, NVLink domains

@@ -25,8 +25,6 @@ CRC_FAIL_PER_S = 100.0
 """Growth of a CRC counter, events per second and link, from which DCGM fails the GPU instead of warning
 (DCGM_LIMIT_MAX_NVLINK_CRC_ERROR, modules/health/DcgmHealthWatch.cpp)."""
 
-EFFECTIVE_BER_LIMIT = 1e-12
-"""Effective bit error rate from which DCGM fails an NVLink 5 link (IsEffectiveBerThresholdExceeded)."""
 
 CRC = frozenset({"crc", "crc_flit", "crc_data"})
 
@@ -103,18 +101,14 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
         reset = f"{unread} of {len(counted)} counters went back between the samples (reset)" if unread else ""
         sampled = any(counter.delta is not None for _, _, counter in readable)
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
-        return self.any_of(judged, self._of_counters(judged, asked, readable), coverage, why, reset)
+        return self.any_of(judged, self._of_counters(judged, readable), coverage, why, reset)
 
-    def _of_counters(
-        self, node: Node, asked: Sequence[Gpu], readable: Sequence[tuple[Gpu, NvLink, Counter]]
-    ) -> Iterator[Finding]:
+    def _of_counters(self, node: Node, readable: Sequence[tuple[Gpu, NvLink, Counter]]) -> Iterator[Finding]:
         growing, large = _above_limits(readable)
         if growing:
             yield self._grown(node, growing)
         for name, readings in large.items():
             yield self._large(node, name, readings)
-        if bit_errors := _bit_errors(asked):
-            yield self._over_bit_error_limit(node, bit_errors)
 
     def _of_blocks(self, judged: Node, counts: Mapping[str, Counter]) -> Outcome:
         """AMD counts errors of all links of a GPU together; corrected ones are normal."""
@@ -175,17 +169,6 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
             evidence=[reading.counter.latest for reading in sorted(readings, key=lambda reading: -reading.amount)],
         )
 
-    def _over_bit_error_limit(self, node: Node, over: Sequence[Reading]) -> Finding:
-        return self.finding(
-            self.where(node, gpus=_gpus(over), links=[reading.place for reading in over]),
-            "bit errors",
-            f"{_who(over)}: NVLink bit error rate above the limit",
-            observed=f"effective BER {over[0].rate or 0.0:.0e} on {over[0].place}",
-            expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
-            fix=self.steps("link errors"),
-            evidence=[reading.counter.latest for reading in over],
-        )
-
 
 def _judged(link: NvLink) -> list[Counter]:
     return [counter for name, counter in link.counters.items() if name in LIMITS and counter.name == name]
@@ -211,26 +194,6 @@ def _above_limits(
         elif (total := counter.latest.get(0)) >= LIMITS[counter.name]["total"]:
             large[counter.name].append(Reading(gpu, link, counter, total, None))
     return growing, large
-
-
-def _bit_errors(asked: Sequence[Gpu]) -> list[Reading]:
-    """NVLink 5's effective bit error rate, which NVML packs into one integer, where it is above the limit."""
-    links = [(gpu, link) for gpu in asked for link in gpu.nvlinks if "effective_ber" in link.counters]
-    counted = ((gpu, link, link.counters["effective_ber"]) for gpu, link in links)
-    readings = [Reading(*of_link, 0, unpack_ber(of_link[2].latest.value)) for of_link in counted]
-    over = [reading for reading in readings if (reading.rate or 0.0) > EFFECTIVE_BER_LIMIT]
-    return sorted(over, key=lambda reading: -(reading.rate or 0.0))
-
-
-def unpack_ber(packed: int | None) -> float | None:
-    """A bit error rate from NVML's packing: mantissa in bits 8 to 11, negative exponent in bits 0 to 7 (nvml.h).
-
-    None for no reading; 15e-255 is the driver's zero.
-    """
-    if packed is None or not 0 <= packed <= 0xFFF:
-        return None
-    mantissa, exponent = packed >> 8, packed & 0xFF
-    return 0.0 if exponent == 0xFF or packed == 0 else mantissa * 10.0**-exponent
 
 
 def _readable(counter: Counter) -> bool:
