@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from math import inf, isfinite
 
 from topodiag.evidence.assemble import entities
@@ -26,7 +25,7 @@ from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Disagreement, Fact, Topic
 from topodiag.model.system import Cpu, Os
-from topodiag.words.units import grouped
+from topodiag.words.copies import copies
 
 _P2P = "p2p:"
 COPIES = "copies"
@@ -111,8 +110,6 @@ def distinct_events(events: Iterable[Event]) -> tuple[Event, ...]:
 
 _BOOT_WITHIN_S = 30.0
 """What the wall's clock and that of the boot may differ by in two copies of a line: NTP sets the one."""
-_MOST_PAIRS = 500_000
-"""Pairs of equal messages by which the start of the boot is found: a line may stand in a log thousands of times."""
 _ANY_YEAR_S = 962_409_600.0
 """July 2000: where no message names a year, any does, and this one has a 29 February."""
 
@@ -126,8 +123,8 @@ def _by_date(events: Sequence[Event]) -> Sequence[Event]:
         date = _date(event, near)
         near = near if date is None else date
         dates.append(date if date is not None else inf if event.time_s is not None else dates[-1] if dates else -inf)
-    copies = _copies(events, dates)
-    return [events[at] for at in sorted(range(len(events)), key=dates.__getitem__) if at not in copies]
+    repeated = _copies(events, dates)
+    return [events[at] for at in sorted(range(len(events)), key=dates.__getitem__) if at not in repeated]
 
 
 def _date(event: Event, near: float) -> float | None:
@@ -144,13 +141,10 @@ def _date(event: Event, near: float) -> float | None:
 def _copies(events: Sequence[Event], dates: Sequence[float]) -> set[int]:
     """Places of messages with seconds since boot that stand with a date as well: of one boot all of both differ alike,
     and most have their copy."""
-    dated = grouped({(event.text, date) for event, date in zip(events, dates, strict=True) if isfinite(date)})
-    ups = [(at, event.time_s or 0.0, dated.get(event.text, ())) for at, event in enumerate(events) if dates[at] == inf]
-    starts = islice((date - up for _, up, own in ups for date in own), _MOST_PAIRS)
-    boots = Counter(round(start / _BOOT_WITHIN_S) for start in starts)
-    likely = max(boots, key=boots.__getitem__, default=0) * _BOOT_WITHIN_S
-    copies = {at for at, up, own in ups if any(abs(date - up - likely) <= _BOOT_WITHIN_S for date in own)}
-    return copies if 2 * len(copies) >= len(ups) else set()
+    dated = [(event.text, date) for event, date in zip(events, dates, strict=True) if isfinite(date)]
+    ups = [at for at, date in enumerate(dates) if date == inf]
+    shared = copies(dated, [(events[at].text, events[at].time_s) for at in ups], _BOOT_WITHIN_S)
+    return {ups[at] for at in shared} if 2 * len(shared) >= len(ups) else set()
 
 
 def _picked(entity: Entity) -> dict[str, Fact[str]]:
