@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
 from tests.tables import examples
-from topodiag.evidence.assignments import Scope, assigned, commanded_in, stated_in
+from topodiag.evidence.assignments import assigned, commanded_in, stated_in
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.pasted_files import shown_files
 from topodiag.evidence.yaml_values import FREE_VALUES, load_yaml
@@ -109,7 +109,7 @@ def test_kubernetes_writes_name_and_value_in_two_lines() -> None:
 
 @examples("line", "found")
 def test_of_a_jobs_output_only_commands_and_dumps_set_something(
-    line: str, found: tuple[Scope, str, list[tuple[str, ...]]] | None
+    line: str, found: tuple[str, list[tuple[str, ...]]] | None
 ) -> None:
     assert stated_in(line) == found
 
@@ -125,7 +125,7 @@ def test_commands_of_any_form_above_a_table_count(line: str) -> None:
 
 
 def test_a_pair_of_kubernetes_in_a_file_sets_what_it_names() -> None:
-    assert stated_in('      value: "Socket"', "    - name: NCCL_NET") == (Scope.DUMP, "", [("NCCL_NET", "Socket")])
+    assert stated_in('      value: "Socket"', "    - name: NCCL_NET") == ("", [("NCCL_NET", "Socket")])
     assert stated_in('      value: "Socket"', "    - name: trainer") is None
 
 

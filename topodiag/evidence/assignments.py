@@ -20,7 +20,6 @@ advise a setting: there only commands, traces of commands and dumps of the envir
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 
 from topodiag.evidence.signatures.wrappers import unwrap
 from topodiag.words.own_data import own_data, patterns
@@ -63,32 +62,18 @@ def commanded_in(line: str, above: str = "") -> Iterator[tuple[str, str]]:
         yield from assigned(line, above)
 
 
-class Scope(Enum):
-    """What a line of a job's output sets something for: `SHELL` until the shell changes it, as a shell's own command
-    says, `DUMP` the same, as a list of variables prints it, `RUN` one program, and `ECHO` nothing."""
-
-    SHELL = "shell"
-    DUMP = "dump"
-    RUN = "run"
-    ECHO = "echo"
-
-
-def stated_in(line: str, above: str = "") -> tuple[Scope, str, list[tuple[str, str]]] | None:
-    """What a line of a job's output says of settings: for what, the program that it starts ("" for none), and the names
-    and values that it sets ("" for one that it unsets). None for all other lines. `above` as for `assigned`."""
+def stated_in(line: str, above: str = "") -> tuple[str, list[tuple[str, str]]] | None:
+    """What a line of a job's output says of settings: the program that it starts with them ("" where they hold until
+    the shell changes them, as its own command or a dump of variables says), and the names and values that it sets (""
+    for one that it unsets). None for all other lines. `above` as for `assigned`."""
     match = _LIKE["states"].match(unwrap(line).text)
     program = (match["program"] or match["path"] or "") if match is not None else ""
     if match is None:
         pair = _LIKE["named"].match(above) is not None and _LIKE["its_value"].match(line) is not None
         listed = line.lstrip().startswith(("{", "environ({")) and _LIKE["item"].search(line) is not None
-        scope = Scope.DUMP if pair or listed or _LIKE["yaml"].match(line) is not None else None
-    elif program:
-        scope = Scope.RUN
-    elif match["writes"]:
-        scope = Scope.ECHO
-    elif match["trace"]:
-        scope = Scope.SHELL if match["shell"] else None  # without export it is the shell's own, or the next command's
+        sets = pair or listed or _LIKE["yaml"].match(line) is not None
     else:
-        scope = Scope.DUMP
-    settings = list(assigned(line, above)) if scope is not None else []
-    return (scope, program, settings) if scope is not None and (program or settings) else None
+        # What a shell's trace shows without export is the shell's own, or the next command's.
+        sets = bool(program or match["shell"] or not (match["writes"] or match["trace"]))
+    settings = list(assigned(line, above)) if sets else []
+    return (program, settings) if program or settings else None

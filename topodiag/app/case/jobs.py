@@ -26,7 +26,7 @@ from topodiag.app.case.ras import (
     with_stacks,
     with_step_waits,
 )
-from topodiag.evidence.assignments import COMMANDED, Scope, assigned, stated_in
+from topodiag.evidence.assignments import COMMANDED, assigned, stated_in
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.log_plan import is_read
@@ -302,7 +302,7 @@ def _settings(blob: Blob) -> list[GivenSetting]:
     script = blob.data.startswith(b"#!")
     for number, line in blob.lines():
         row = stated_in(line, above)
-        settings = list(assigned(line, above)) if script else row[2] if row and row[0] is not Scope.ECHO else []
+        settings = list(assigned(line, above)) if script else row[1] if row else []
         origin = Origin(blob.name, number, line[:MAX_QUOTE])
         read += [GivenSetting(name, value, COMMANDED, origin) for name, value in settings]
         above = line

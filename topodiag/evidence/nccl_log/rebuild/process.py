@@ -15,7 +15,7 @@ from sys import intern
 
 import numpy as np
 
-from topodiag.evidence.assignments import COMMANDED, Scope, stated_in
+from topodiag.evidence.assignments import COMMANDED, stated_in
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.evidence.nccl_log.grammar.spoken import COMMAND
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, in_pieces
@@ -228,7 +228,6 @@ _MOST = 1000
 @dataclass(frozen=True, slots=True)
 class _Command:
     offset: int
-    scope: Scope
     program: str
     settings: Sequence[tuple[str, str]]
     count: int
@@ -283,18 +282,13 @@ def _in_force(commands: Sequence[_Command]) -> dict[str, GivenSetting]:
     shell: dict[str, GivenSetting] = {}
     run: dict[str, dict[str, GivenSetting]] = {}
     values: dict[str, set[str]] = {}
-    echoed: set[str] = set()
     repeated: set[str] = set()
     for command in commands:
         names = {name: GivenSetting(name, value, COMMANDED, command.origin) for name, value in command.settings}
-        if command.scope is Scope.RUN:
+        if command.program:
             run[command.program] = names
-        elif command.scope is Scope.ECHO:
-            echoed |= names.keys()
         else:
-            shell |= {
-                name: given for name, given in names.items() if command.scope is Scope.SHELL or name not in echoed
-            }
+            shell |= names
             for name, given in names.items():
                 values.setdefault(name, set()).add(given.value)
         if command.count > 1:
