@@ -265,9 +265,7 @@ def hosts(world: int, per_host: int = 8) -> dict[int, str]:
 
 
 def several(world: int, **group: Any) -> list[list[int]]:
-    """All blocks of a size at a stride, or pairs of neighbours so far apart."""
-    if "pairs" in group:
-        return [[rank, rank + group["apart"]] for rank in range(group["pairs"])]
+    """All blocks of a size at a stride."""
     size, stride = group["size"], group["stride"]
     starts = [base for base in range(world) if base % (stride * size) < stride]
     return [[base + stride * step for step in range(size)] for base in starts]

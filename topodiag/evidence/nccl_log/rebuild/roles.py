@@ -53,7 +53,7 @@ def assign_roles(
     assigned = []
     for number, communicator in enumerate(communicators):
         name = communicator.name or _description(communicator, described)
-        role = _by_name(name, communicator) or _by_world(communicator, number, world_size, groups)
+        role = _by_name(name) or _by_world(communicator, number, world_size, groups)
         if role is None and groups is not None:
             role = _by_layout(communicator, groups)
         role = role or guesses.get(number, _UNKNOWN)
@@ -121,16 +121,9 @@ def role_of_name(name: str) -> Role | None:
     return Role.OTHER if len(roles) > 1 else next(iter(roles), None)
 
 
-def _by_name(name: str, communicator: Communicator) -> _RoleGuess | None:
+def _by_name(name: str) -> _RoleGuess | None:
     role = role_of_name(name)
-    if role is not None:
-        return _RoleGuess(role, Confidence.HIGH, f"its name is {name}")
-    words = re.findall("[a-z]+", name.lower()[:200])
-    # Megatron's MODEL_PARALLEL_GROUP spans the pipeline too, which is the tensor group only without one.
-    _, stride = _progression(communicator) or (-1, -1)
-    if ("mp" in words or {"model", "parallel"} <= set(words)) and stride == 1:
-        return _RoleGuess(Role.TP, Confidence.MEDIUM, f"its name is {name}, and its ranks are neighbours")
-    return None
+    return _RoleGuess(role, Confidence.HIGH, f"its name is {name}") if role is not None else None
 
 
 def _by_world(
@@ -209,34 +202,19 @@ def _guess(
         base, stride = _progression(communicator) or (world_size, 0)
         if communicator.nranks < world_size and base + stride * (communicator.nranks - 1) < world_size:
             by_shape[stride, communicator.nranks][number] = base
-    families, roles = [], {}
+    families = []
     for (stride, size), base_of in sorted(by_shape.items()):
-        numbers, bases = tuple(base_of), set(base_of.values())
-        used = {word for number in numbers for word in _operations(communicators[number])}
-        aligned = _aligned(bases, stride, size, world_size)
-        family = _Family(
-            stride, size, numbers, aligned and len(bases) * size == world_size,
-            bool(used) and used <= _POINT_TO_POINT, bool(used - _POINT_TO_POINT),
-        )  # fmt: skip
-        if aligned:
-            families.append(family)
-        elif size == 2 and stride > 1 and world_size % stride == 0 and not family.collects:
-            confidence = Confidence.MEDIUM if family.sends else Confidence.LOW
-            why = f"inferred: pairs of ranks {stride} apart that overlap, as neighbouring pipeline stages do"
-            roles.update(dict.fromkeys(numbers, _RoleGuess(Role.PP, confidence, why)))
+        bases, block = set(base_of.values()), stride * size
+        # Blocks of one size and stride are disjoint where they start within their own stride.
+        if world_size % block == 0 and all(base % block < stride for base in bases):
+            calls = [held for number in base_of for held in communicators[number].operations.values()]
+            used = {name for held in calls for name in held.bytes_by_collective}
+            families.append(_Family(
+                stride, size, tuple(base_of), len(bases) * size == world_size,
+                bool(used) and used <= _POINT_TO_POINT, bool(used - _POINT_TO_POINT),
+            ))  # fmt: skip
     per_host = most_of(Counter(rank_hosts.values()).values(), 0)
-    for family, guess in _chain(families, world_size, per_host):
-        roles.update(dict.fromkeys(family.numbers, guess))
-    return _with_siblings(communicators, roles)
-
-
-def _aligned(bases: Iterable[int], stride: int, size: int, world_size: int) -> bool:
-    """Whether blocks of one size and stride are disjoint: they start within their own stride, and bases differ."""
-    return world_size % (stride * size) == 0 and all(base % (stride * size) < stride for base in bases)
-
-
-def _operations(communicator: Communicator) -> set[str]:
-    return {name for done in communicator.operations.values() for name in done.bytes_by_collective}
+    return {number: guess for family, guess in _chain(families, world_size, per_host) for number in family.numbers}
 
 
 def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> Iterator[tuple[_Family, _RoleGuess]]:
@@ -287,21 +265,3 @@ def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Rol
         (data, _RoleGuess(Role.DP, confidence, f"inferred: ranks {data.stride} apart, {data.size} of them")),
         (pipeline, _RoleGuess(Role.PP, confidence, f"inferred: {pipeline.size} {stages}")),
     ]
-
-
-def _with_siblings(communicators: Sequence[Communicator], guesses: dict[int, _RoleGuess]) -> Mapping[int, _RoleGuess]:
-    """Communicators of one split with one size have one role, also those whose members are hardly known."""
-    roles: dict[tuple[int, int, int], set[_RoleGuess]] = defaultdict(set)
-    for number, guess in guesses.items():
-        roles[_split(communicators[number])].add(guess)
-    for number, communicator in enumerate(communicators):
-        known = roles.get(_split(communicator), set())
-        if number not in guesses and communicator.split >= 0 and communicator.parent >= 0 and len(known) == 1:
-            role = next(iter(known)).role
-            if role is not Role.OTHER:
-                guesses[number] = _RoleGuess(role, Confidence.LOW, "inferred from the other groups of the same split")
-    return guesses
-
-
-def _split(communicator: Communicator) -> tuple[int, int, int]:
-    return communicator.parent, communicator.split, communicator.nranks
