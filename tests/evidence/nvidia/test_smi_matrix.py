@@ -54,7 +54,6 @@ FORMS = {
     "quoted": "".join(f"> {line}\n" for line in CLEAN.splitlines()),
     "backtick before the header": "\t\t`" + CLEAN,
     "tabs made blanks": CLEAN.expandtabs(8),
-    "header without separators": "GPU0GPU1NIC0CPU AffinityNUMA AffinityGPU NUMA ID\n" + "\n".join(ROWS),
     "tab and blanks mixed": (
         "\t\tGPU0    GPU1    NIC0\nGPU0\t X      NV18  \tPIX\nGPU1  NV18    X   SYS\nNIC0\tPIX SYS X\n"
     ),

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES, Blocks, Rewound
@@ -128,26 +128,14 @@ def copy_members(path: str, places: Mapping[str, str]) -> None:
     with files_of(path, []) as files:
         for name, _, stream in files:
             if name in places and stream is not None:
-                _copy(path, stream, places[name])
+                data = stream.read()
+                try:  # errors of the disk are told apart from those of the archive, which may be an OSError, too
+                    Path(places[name]).write_bytes(data)
+                except OSError as error:
+                    raise disk_full(path, error) from None
                 left.discard(name)
     if left:
         raise InputError(f"{path}/{min(left)}", "is no longer in the archive")
-
-
-def _copy(path: str, stream: IO[bytes], place: str) -> None:
-    """Errors of the disk are told apart from those of the archive, which may be an OSError, too."""
-    try:
-        file = open(place, "wb", buffering=0)  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise disk_full(path, error) from None
-    with file:
-        while block := stream.read(1 << 20):
-            try:
-                rest = memoryview(block)
-                while rest:
-                    rest = rest[file.write(rest) :]
-            except OSError as error:
-                raise disk_full(path, error) from None
 
 
 def disk_full(path: str, error: OSError) -> TopodiagError:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from topodiag.evidence.intake.bundle import Evidence, from_bytes, from_files, open_evidence
 from topodiag.evidence.intake.one_file import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, read_piece
-from topodiag.evidence.intake.same_node import ENDS, SUBJECTS, Group, groups_of, mentions, owner_of_log, shared
+from topodiag.evidence.intake.same_node import ENDS, SUBJECTS, Group, groups_of, owner_of_log, shared
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import NODE_KINDS, Kind
@@ -245,12 +245,8 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[SkippedFile]]:
         return [_single(unit)], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
     pieces = _anchored(groups, named)
-    anchors = tuple(pieces)
-    left: list[Piece] = []
-    for piece in (piece for group in groups if not group.separate for piece in group.pieces):
-        owners = [anchor for anchor in anchors if mentions(piece, named.get(anchor, ""))]
-        (pieces[owners[0]] if len(owners) == 1 else left).append(piece)
-    several = first_of([named.get(number, "?") for number in anchors], 4)
+    left = [piece for group in groups if not group.separate for piece in group.pieces]
+    several = first_of([named.get(number, "?") for number in pieces], 4)
     aside = [SkippedFile(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
     aside += [SkippedFile(piece.name, piece.words) for piece in unit.unknown]
     parts = []

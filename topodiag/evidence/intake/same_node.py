@@ -94,12 +94,6 @@ def shared(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def mentions(piece: Piece, word: str) -> bool:
-    """Whether a file's name, or the folder it lies in, holds the word by itself."""
-    by_itself = rf"(?<![^\W_]){re.escape(word.lower())}(?![^\W_])"
-    return bool(word) and re.search(by_itself, os.path.basename(piece.name).lower()) is not None
-
-
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
 """Sources whose one text describes all of a node: a second one is another's where its host is not known, unless both
 are named for the commands that printed them (`topo_m.txt`, `topo_mp.txt`)."""
