@@ -15,13 +15,11 @@ from topodiag.evidence.intake.log_plan import (
     CHUNK_BYTES,
     Plan,
     complaint,
-    complaint_of,
     complaint_of_several,
     is_named,
     make_tasks,
     plan_of,
 )
-from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, Facts, SourceFile, empty
@@ -76,19 +74,15 @@ class Ingested:
     damaged: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Stdin:
-    """Standard input as a source. `head` keeps its first text, for what is said of a stream without any record."""
+    """Standard input as a source."""
 
     stream: BinaryIO
-    coding: tuple[str, ...]
-    head: bytes = b""
+    piece: Piece
 
     def reads(self, chunk: int) -> Iterator[Part | Read]:
-        for read in read_stream(STDIN_FILE, self.stream, self.coding, chunk):
-            if isinstance(read, Read):
-                self.head = self.head or read.piece.data[:HEAD_BYTES]
-            yield read
+        return read_stream(STDIN_FILE, self.stream, self.piece.coding, chunk)
 
 
 def ingest(
@@ -255,7 +249,7 @@ def _open_stdin(intake: Intake) -> _Stdin:
         raise InputError(STDIN_NAME, left.why if left.hint else f"is no NCCL log: it {left.why}", hint=left.hint)
     if piece.is_any((Kind.BUNDLE, Kind.ARCHIVE, Kind.SAVED_FACTS, Kind.PARQUET, Kind.FLIGHT)) or intake.stdin is None:
         raise InputError(STDIN_NAME, f"is no NCCL log: it is {piece.words}", hint="give it as a file")
-    return _Stdin(intake.stdin, piece.coding)
+    return _Stdin(intake.stdin, piece)
 
 
 def _notes(measure: Measure) -> list[str]:
@@ -275,9 +269,9 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
         if lost:
             wrong.append(InputError(one.name, lost))
         elif is_named(one):
-            wrong.append(complaint_of(one))
+            wrong.append(complaint(one))
     if source is not None and not _worth(measures.get(0)):
-        wrong.append(complaint(STDIN_NAME, source.head))
+        wrong.append(complaint(source.piece))
     if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
         raise _refusal(plan, barren, wrong)
     yield from (str(error) for error in wrong)
@@ -288,7 +282,7 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
 
 def _refusal(plan: Plan, barren: Sequence[Piece], wrong: Sequence[InputError]) -> InputError:
     """Why none of the files is of use: by the first of them."""
-    first = wrong[0] if wrong else complaint_of(barren[0]) if barren else None
+    first = wrong[0] if wrong else complaint(barren[0]) if barren else None
     if first is None:
         names = ", ".join(source.name for source in plan.saved[:3])
         return InputError(names, "holds no NCCL record", hint="save it again from the logs")

@@ -33,8 +33,8 @@ MAGIC = [
 ]  # fmt: skip
 
 
-def words_of(seen: FileKind) -> str:
-    return Piece("x", seen.kinds, sources=seen.sources, what=seen.what).words
+def piece_of(seen: FileKind) -> Piece:
+    return Piece("x", seen.kinds, sources=seen.sources, what=seen.what)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_a_text_is_of_the_kind_that_its_content_says(text: bytes, kind: Kind) ->
 @examples("text", "words", "command")
 def test_a_text_is_named_with_the_command_that_reads_it(text: bytes, words: str, command: str) -> None:
     seen = kind_of_file(text)
-    assert (words_of(seen), command_for(seen.kind, "x")) == (words, command)
-    assert command in str(complaint("x", head=text))
-    assert words in str(complaint("x", head=text))
+    assert (piece_of(seen).words, command_for(seen.kind, "x")) == (words, command)
+    assert command in str(complaint(piece_of(seen)))
+    assert words in str(complaint(piece_of(seen)))
 
 
 def test_a_text_may_be_of_several_kinds() -> None:
@@ -108,14 +108,14 @@ def test_a_command_can_be_typed_for_any_name() -> None:
 def test_any_bytes_look_like_something(magic: bytes, junk: bytes, tail: bytes) -> None:
     seen = kind_of_file(magic + junk, tail)
     assert seen.kinds
-    assert words_of(seen)
+    assert piece_of(seen).words
 
 
 @examples("text", "words")
 def test_what_is_known_and_not_read_is_named_with_what_to_give_instead(text: str, words: str) -> None:
     seen = kind_of_file(text.encode())
-    assert words in words_of(seen)
-    assert "; give " in words_of(seen)
+    assert words in piece_of(seen).words
+    assert "; give " in piece_of(seen).words
 
 
 def test_a_text_that_is_read_is_called_by_its_own_kind_where_it_holds_a_list_of_jobs_too() -> None:

@@ -7,11 +7,8 @@ stands for the lines that begin in it, so that tasks need not know of each other
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
-from topodiag.evidence.intake.kind_of_file import kind_of_file
-from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, folded, left_aside
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Span
@@ -153,26 +150,15 @@ ASK = "run the job with NCCL_DEBUG=INFO and give its output"
 """The hint for a text of which no line is one of NCCL, torch, CUDA or a launcher."""
 
 
-def complaint_of(piece: Piece) -> InputError:
-    """Why a file without any NCCL record is not the right one, in one line."""
-    head = b""
-    with suppress(OSError), open(piece.file, "rb") as stream:
-        head = stream.read(HEAD_BYTES)
-    return complaint(piece.name, head, given=piece.path)
-
-
-def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
-    """The same of a text that begins with `head`. `given` is the path to type where it is not `path`."""
-    seen = kind_of_file(head, name=path)
-    piece = Piece(given or path, seen.kinds, sources=seen.sources, what=seen.what)
-    what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT) else piece.words
-    if what and piece.command:
-        return InputError(path, f"is no NCCL log: it looks like {what}", hint=f"{piece.command} reads it")
-    if seen.kind is Kind.BLANK:
-        return InputError(path, "holds nothing but blanks", hint="did the job run with NCCL_DEBUG=INFO?")
-    if what:
-        return InputError(path, f"holds no NCCL record: it looks like {what}", hint="give the log of the job")
-    return InputError(path, "holds no NCCL record", hint=ASK)
+def complaint(piece: Piece) -> InputError:
+    """Why a text without any NCCL record is not the right one, in one line."""
+    if piece.kind is Kind.BLANK:
+        return InputError(piece.name, "holds nothing but blanks", hint="did the job run with NCCL_DEBUG=INFO?")
+    if piece.kind in (Kind.TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT):
+        return InputError(piece.name, "holds no NCCL record", hint=ASK)
+    if piece.command:
+        return InputError(piece.name, f"is no NCCL log: it looks like {piece.words}", hint=f"{piece.command} reads it")
+    return InputError(piece.name, f"holds no NCCL record: it looks like {piece.words}", hint="give the log of the job")
 
 
 def complaint_of_several(first: InputError, more: int) -> InputError:
