@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests import program
 from tests.tables import examples
 from topodiag.cli.env import FORMATS, env
-from topodiag.cli.model.link import link
+from topodiag.cli.model.questions import link
 from topodiag.cli.params import TYPES, link_type
 from topodiag.cli.watch import watch
 from topodiag.cost.alpha_beta import Link

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.dimensions import layout_of, order_option, size_options
-from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Command, Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.options import work_options
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 @order_option
 @work_options
 @report_options()
-@click.pass_obj
 def diagnose(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
     paths: tuple[str, ...],
     places: tuple[str, ...],
     folder: str | None,
@@ -61,7 +58,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415
+    from topodiag.cli.output import conclude, printable, write_report  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     if folder is not None:
@@ -70,7 +67,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         check_new_folder(folder)
     with working(printing):
         result = judge_case(paths, places=places, layout=layout, trained=trained.asked)
-    reached.code = verdict(result, printing.fail_on)
+    conclude(result, printing.fail_on)
     solved = None
     if printing.html is not None:
         from topodiag.app.place import better_placement  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""`topodiag bench`: one module per command."""
+"""`topodiag bench`: the judgement of what was measured, and sweeps of runs that find bad links."""

@@ -1,1 +1,1 @@
-"""`topodiag model`: one module per question."""
+"""`topodiag model`: its questions, and the options that say what is trained."""

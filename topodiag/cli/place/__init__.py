@@ -1,1 +1,1 @@
-"""`topodiag place`: one module per command."""
+"""`topodiag place`: its commands, and the options that they share."""

@@ -1,1 +1,0 @@
-"""`topodiag emit`: one module per artefact."""

@@ -1,1 +1,0 @@
-"""`topodiag fleet`: one module per command."""

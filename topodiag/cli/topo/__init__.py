@@ -1,1 +1,0 @@
-"""`topodiag topo`: one module per command."""
