@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.connect.communicator import CommNode, Communicator
 from topodiag.nccl.connect.fuse import NVLS_ID, RING_ID, TREE_ID
 from topodiag.nccl.graph.graph import SPLIT_TREE, TREE

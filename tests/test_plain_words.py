@@ -31,7 +31,7 @@ WORDS = {
     r"\bplace look\b|\bemit svg\b|\bbench show\b|\btopodiag checks\b": "a former spelling",
 }
 """What may not appear, and what to write."""
-QUIET = ("topodiag/evidence", "topodiag/model/nccl_features.py")
+QUIET = ("topodiag/evidence", "topodiag/model/nccl_versions.py")
 """Here strings are words of foreign texts, or say where in NCCL's source something stands."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "docs" / "topodiag.1"])
 ADVICE = [

@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 from tests.tables import examples
 from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model import nccl_versions as versions
-from topodiag.model.nccl_features import STILL, Feature, has
 from topodiag.model.nccl_versions import (
     DEFAULT,
     KNOWN,
     LAST_PATCHES,
     NEWEST,
     OLDEST,
+    STILL,
     ByVersion,
+    Feature,
     UnknownVersionError,
     assumption,
+    has,
     minor_of,
     nearest_minor,
     number_of,

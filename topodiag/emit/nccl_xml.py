@@ -7,9 +7,8 @@ ncclTopoDumpXmlRec, v2.28). Characters that would steer a terminal are written a
 
 from __future__ import annotations
 
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, of_rccl, renamed
-from topodiag.model.nccl_versions import NEWEST, spell_version
+from topodiag.model.nccl_versions import NEWEST, Feature, has, spell_version
 from topodiag.words.text import without_steering
 
 MAX_TEXT = 253

@@ -19,13 +19,14 @@ from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import (
     DEFAULT,
     NEWEST_RUN,
+    Feature,
     UnknownVersionError,
     assumption,
+    has,
     nearest_minor,
     spell_version,
 )

@@ -14,9 +14,8 @@ from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import busbw_factor
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
-from topodiag.model.nccl_versions import minor_of, spell_version
+from topodiag.model.nccl_versions import Feature, has, minor_of, spell_version
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of

@@ -2,7 +2,7 @@
 
 Members stand in the order of NCCL's numbers (src/include/nccl_common.h, src/include/graph.h, src/graph/topo.h): a text
 of a log, a column of a table and a setting mean the same member everywhere. Which version has which algorithm is told
-by `nccl_features`; the path types of a version are in `nccl_versions.path_types`.
+by `nccl_versions.Feature`; the path types of a version are in its `path_types`.
 """
 
 from __future__ import annotations

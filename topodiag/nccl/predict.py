@@ -11,9 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from topodiag.model.nccl_enums import BY_WEIGHT
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, Refusal, of_rccl
-from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of, path_types
+from topodiag.model.nccl_versions import DEFAULT_VERSION, Feature, has, minor_of, path_types
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import assumption, minor_of
+from topodiag.model.nccl_versions import Feature, assumption, has, minor_of
 
 PathTable = Mapping[str, Mapping[str, tuple[int, float, str]]]
 """From and to by label: (hops, GB/s, type)."""

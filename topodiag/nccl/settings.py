@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_versions import Feature, has, path_types
 
 _LEVELS_OLD = ("LOC", "PIX", "PXB", "PHB", "SYS", "SYS")
 """What the integers 0..5 of NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL mean (src/graph/paths.cc, ncclGetLevel)."""

@@ -16,9 +16,8 @@ from topodiag.checks.shared.topo_file import alone
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of
+from topodiag.model.nccl_versions import DEFAULT_VERSION, Feature, has, minor_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction

@@ -15,8 +15,7 @@ from topodiag.checks.shared.job.text import ask_for, came_up, failed
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import text_has
+from topodiag.model.nccl_versions import Feature, text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.units import fold_runs, grouped
 

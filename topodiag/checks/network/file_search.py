@@ -6,9 +6,8 @@ from topodiag.checks.interface import Advice
 from topodiag.checks.shared.topo_evidence import ask, cost_by_model
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.model.finding import Outcome, Severity
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import KNOWN, spell_version, spell_versions
+from topodiag.model.nccl_versions import KNOWN, Feature, has, spell_version, spell_versions
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 

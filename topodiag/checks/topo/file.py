@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from topodiag.checks.shared import topo_evidence
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.model.finding import Finding, Outcome, Severity
-from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal, of_rccl
 from topodiag.model.nccl_versions import (
     KNOWN,
@@ -15,6 +14,7 @@ from topodiag.model.nccl_versions import (
     MAX_ELEMENTS,
     NEWEST,
     OLDEST,
+    Feature,
     spell_version,
     spell_versions,
 )

@@ -29,9 +29,8 @@ from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.errors import InputError
-from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, family_of, first_host, renamed
-from topodiag.model.nccl_versions import NEWEST
+from topodiag.model.nccl_versions import NEWEST, Feature
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.words.dialect import Maker
 from topodiag.words.units import fold_numbers, spell_bytes

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from topodiag.evidence.xml_tags import XmlTag
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import KNOWN, MAX_CHILDREN, MAX_ELEMENTS
+from topodiag.model.nccl_versions import KNOWN, MAX_CHILDREN, MAX_ELEMENTS, Feature, has
 from topodiag.model.provenance import MAX_QUOTE
 
 MAX_STR_LEN = 255

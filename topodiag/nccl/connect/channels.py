@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, Feature, has, path_types
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.graph.graph import CommShape, System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_nets, nearest

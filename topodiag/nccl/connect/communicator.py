@@ -14,9 +14,8 @@ from dataclasses import replace
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
-from topodiag.model.nccl_versions import DIRECT_RANKS
+from topodiag.model.nccl_versions import DIRECT_RANKS, Feature, has
 from topodiag.nccl.connect.channels import (
     ChannelStep,
     least_net_bw,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.model.nccl_enums import Graph
-from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.graph.graph import SearchGraph
 
 RING_ID, TREE_ID, COLLNET_ID, NVLS_ID, DIRECT_ID = Graph

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.hardware.catalog import gpu_by_pci_device
 from topodiag.lazy import dataclass
 from topodiag.model import nccl_versions
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.graph.graph import Branch, RejectedError
 from topodiag.nccl.graph.vnics import merge_ports
 from topodiag.nccl.numbers import c_int

@@ -6,8 +6,8 @@ Constants of src/graph/topo.h and the tables of src/graph/topo.cc. Bandwidths in
 from __future__ import annotations
 
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
-from topodiag.model.nccl_features import Feature, has, is_rubin
 from topodiag.model.nccl_tree import family_of
+from topodiag.model.nccl_versions import Feature, has, is_rubin
 from topodiag.nccl.graph.graph import Branch, Vertex
 from topodiag.nccl.numbers import c_long, single, wrap32
 

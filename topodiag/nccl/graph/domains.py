@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_versions import Feature, path_types
 from topodiag.nccl.graph.attach import HostTree, joined_tree
 from topodiag.nccl.graph.bandwidths import LOC_BW
 from topodiag.nccl.graph.graph import RejectedError, System, Vertex

@@ -5,7 +5,7 @@ After ncclTopoFlattenBcmSwitches (src/graph/topo.cc); else each extra level woul
 
 from __future__ import annotations
 
-from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.graph.graph import RejectedError, System, Vertex
 
 _GEN4 = 0x1000C0101000A000

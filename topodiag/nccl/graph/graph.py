@@ -14,8 +14,8 @@ from operator import attrgetter
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Pattern
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.numbers import c_int
 
 KINDS = ("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "DEV", "GIN", "RMA", "CXB")

@@ -6,8 +6,7 @@ After ncclTopoGetLocal, ncclTopoGetLocalNet, ncclTopoGetLocalGpu (src/graph/topo
 
 from __future__ import annotations
 
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, Feature, path_types
 from topodiag.model.paths import mirrored
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.model.nccl_enums import VERTEX_KINDS
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import PathTypes, path_types
+from topodiag.model.nccl_versions import Feature, PathTypes, path_types
 from topodiag.nccl.graph.graph import KINDS, Link, Path, RejectedError, System, Vertex
 from topodiag.nccl.settings import Settings
 

@@ -6,8 +6,7 @@ GPUDirect are taken as working where they are supported: only NCCL's own rules a
 
 from __future__ import annotations
 
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_versions import Feature, path_types
 from topodiag.nccl.graph.bandwidths import ARM, INTEL, ROME_CORNER, X86, ZHAOXIN, is_amd, is_rome
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_gpu, nearest, row

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from topodiag.model.nccl_enums import VERTEX_KINDS
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import RCCL_FILE
-from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, path_types
+from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, Feature, has, path_types
 from topodiag.nccl.graph.bandwidths import (
     AMD,
     ARCHES,

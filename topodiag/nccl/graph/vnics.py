@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import ByVersion, path_types
+from topodiag.model.nccl_versions import ByVersion, Feature, has, path_types
 from topodiag.nccl.graph.graph import Branch, RejectedError
 from topodiag.nccl.numbers import bus_id, c_long, spell_bus_id
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import Feature
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, RejectedError, SearchGraph
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 
-from topodiag.model.nccl_features import Feature, is_rubin
-from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, Feature, is_rubin, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, OWN_RAIL, RING, SPLIT_TREE, TREE, SearchGraph, System, Vertex
 from topodiag.nccl.graph.nearest import local_gpu, local_nets, most_nets, nearest
 from topodiag.nccl.search.follow import Roads, Step

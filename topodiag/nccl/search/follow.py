@@ -17,8 +17,7 @@ from functools import cache, partial
 from math import ceil, floor
 
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_versions import Feature, path_types
 from topodiag.nccl.graph.bandwidths import INTEL, POWER, X86
 from topodiag.nccl.graph.graph import Link, Path, RejectedError, System, Vertex
 from topodiag.nccl.numbers import single

@@ -6,7 +6,7 @@ After ncclTopoSearchTryNvls, ncclTopoSearchTryCollnetDirect and their part of nc
 
 from __future__ import annotations
 
-from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import Feature
 from topodiag.nccl.graph.graph import COLLNET_DIRECT, NVLS, RejectedError, SearchGraph
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide

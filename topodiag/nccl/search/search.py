@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import DIRECT_RANKS, MAX_CHANNELS, NVLS_RANKS, path_types
+from topodiag.model.nccl_versions import DIRECT_RANKS, MAX_CHANNELS, NVLS_RANKS, Feature, path_types
 from topodiag.nccl.graph.bandwidths import is_amd
 from topodiag.nccl.graph.graph import BALANCED_TREE, COLLNET_DIRECT, NVLS, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single

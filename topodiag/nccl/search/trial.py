@@ -12,8 +12,7 @@ from dataclasses import field
 from functools import cache
 
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_features import Feature, has, is_rubin
-from topodiag.model.nccl_versions import ByVersion, path_types
+from topodiag.model.nccl_versions import ByVersion, Feature, has, is_rubin, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.follow import Roads, Route, Step, Steps

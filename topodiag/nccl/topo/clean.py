@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, of_rccl
-from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
+from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, Feature, has, spell_version
 from topodiag.nccl.graph.attach import NESTING
 from topodiag.nccl.topo.changes import EditedTree, edited, with_values
 from topodiag.words.units import few

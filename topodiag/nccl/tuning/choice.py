@@ -21,8 +21,7 @@ from topodiag.model.nccl_enums import (
     Protocol,
     busbw_factor,
 )
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import DIRECT_RANKS, NVLS_RANKS, path_types
+from topodiag.model.nccl_versions import DIRECT_RANKS, NVLS_RANKS, Feature, has, path_types
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice, TuningTable
 from topodiag.nccl.settings import Settings

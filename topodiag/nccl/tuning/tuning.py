@@ -9,8 +9,7 @@ there without NVLS.
 from __future__ import annotations
 
 from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, Algorithm, Collective, Protocol
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import ByVersion, spell_version
+from topodiag.model.nccl_versions import ByVersion, Feature, has, spell_version
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Term, TuningTable
 from topodiag.nccl.settings import Settings

@@ -12,8 +12,7 @@ from msgspec import convert
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import ByVersion
+from topodiag.model.nccl_versions import ByVersion, Feature, has
 from topodiag.words.own_data import own_data
 
 COLLECTIVES = tuple(collective.value for collective in Collective)

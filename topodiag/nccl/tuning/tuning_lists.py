@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.lazy import dataclass
-from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning_constants import COLLECTIVES, PROTOCOLS

@@ -9,8 +9,7 @@ from dataclasses import field
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import GRAPH_OF, SHARDED, Algorithm, Collective, CpuArch, CpuVendor, Graph, Protocol
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_versions import Feature, has, path_types
 from topodiag.nccl.graph.graph import CommShape, SearchGraph
 from topodiag.nccl.prediction import Term
 from topodiag.nccl.settings import Settings

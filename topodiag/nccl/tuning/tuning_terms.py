@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, Protocol
-from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.graph.graph import TREE, SearchGraph
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps

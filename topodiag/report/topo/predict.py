@@ -9,8 +9,7 @@ from itertools import groupby
 
 from topodiag.model.finding import Input
 from topodiag.model.nccl_enums import BY_WEIGHT, Graph, Pattern
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import minor_of, spell_version
+from topodiag.model.nccl_versions import Feature, has, minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model

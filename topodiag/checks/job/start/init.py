@@ -14,8 +14,7 @@ from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.job_waits import silent_host
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import text_has
+from topodiag.model.nccl_versions import Feature, text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.units import plural
 

@@ -13,8 +13,7 @@ from topodiag.model.debug_settings import HANG, next_time
 from topodiag.model.events import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.job import Communicator, Event, Job
 from topodiag.model.job_rings import domains as domains  # noqa: PLC0414 - checks find all words on a job here
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import text_has
+from topodiag.model.nccl_versions import Feature, text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.units import grouped, spell_s
 
