@@ -45,7 +45,7 @@ _LONGEST = (
     *("nccl/test_corpus_jobs.py", "test_incident_properties.py", "cli/test_scan.py", "test_corpus_incidents.py"),
     *("evidence/nccl_xml/test_source.py", "app/test_bench.py", "test_less_evidence.py"),
     *("probes/test_command.py", "evidence/intake/test_fixtures.py"),
-    *("evidence/nccl_log/test_corpus_jobs.py", "checks/topo/test_file.py"),
+    *("evidence/nccl_log/test_corpus_jobs.py", "checks/topo/test_topo.py"),
     *("cli/test_bad_input.py", "test_corpus_job_findings.py", "cli/test_exit_codes.py"),
 )
 _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}

@@ -1,4 +1,4 @@
-"""NET003, NET004 and NIC005 by logs: NICs that carry the traffic, that are there, and that are far from their GPU."""
+"""NET003, NET004 and NIC005 by logs, NET006 by a topology file: NICs that carry traffic, trees between nodes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
+from tests.checks import topo_trees as made
 from tests.checks.excerpts import found
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.checks.network import rails as job_rails
+from topodiag.checks.network.file_search import TreesLostInFile
 from topodiag.checks.network.rails import FarNic, both_ends
 from topodiag.checks.network.unused_nics import FewerNicsUsed
 from topodiag.checks.nic.job import FewerNicsThanSiblings
@@ -25,6 +27,7 @@ from topodiag.checks.shared.job.logs import hcas_by_host
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Process
 from topodiag.model.nccl_enums import PathType
+from topodiag.model.nccl_tree import Element, Refusal
 from topodiag.model.nccl_view import NcclSystem
 
 
@@ -324,3 +327,39 @@ def test_hosts_that_list_one_device_or_none_have_no_rails_to_cross() -> None:
 def test_bits_are_counted_in_all_eight_bytes() -> None:
     masks = np.array([0, 1, (1 << 64) - 1, 1 << 63 | 1 << 40], np.uint64)
     assert job_rails._bits(masks).tolist() == [0, 1, 64, 2]
+
+
+def board(sm: str = "80", nics: int = 4) -> Element:
+    """Four GPUs on NVSwitches, each below a switch of its own, so that PXN shortens every way to another's NIC."""
+    return made.system(
+        made.cpu(*(
+            made.switch(at, made.gpu(at, links=12, sm=sm), *([made.nic(at)] if at < nics else [])) for at in range(4)
+        ))
+    )  # fmt: skip
+
+
+def shared(sm: str = "80") -> Element:
+    """The same GPUs in twos below a switch, as on boards of eight: their NICs are near enough for a tree."""
+    return made.system(
+        made.cpu(*(
+            made.switch(at, *(made.gpu(gpu, links=12, sm=sm) for gpu in (at, at + 1)), made.nic(at), made.nic(at + 1))
+            for at in (0, 2)
+        ))
+    )  # fmt: skip
+
+
+TREES = {"board": board, "shared": shared}
+
+
+@examples("tree", "options", "asked", "wanted")
+def test_trees_between_nodes_that_some_versions_lose(
+    tree: str, options: dict[str, Any], asked: list[int], wanted: Wanted
+) -> None:
+    outcome = TreesLostInFile().judge(made.alone(TREES[tree](**options), asked=tuple(asked)), ())
+    assert shown(outcome, wanted) == wanted
+
+
+def test_a_file_that_nccl_refuses_is_the_business_of_another_check() -> None:
+    refused = Refusal("structure", "XML Parse error", 1, 0, "", 18, 30)
+    node = made.alone(board(), refusals=(refused,), asked=(28,))
+    assert TreesLostInFile().judge(node, ()).status is Status.NOT_APPLICABLE
