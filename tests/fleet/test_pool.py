@@ -1,5 +1,8 @@
-"""What the pool hands out, all of the text, once; and what workers hand back."""
+"""What the pool hands out, all of the text, once; what workers hand back, and how they start."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from topodiag.evidence.nccl_log.input.streams import Span, TextPiece, text_of
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.fleet import pool, work
+from topodiag.fleet.cores import one_thread
 from topodiag.fleet.work import Part
 
 
@@ -92,3 +96,38 @@ def test_of_a_span_no_byte_is_read_that_is_none_of_its_lines(tmp_path: Path, mon
     got = [read.piece.data for span in spans for read in work.reads_of(span, 1 << 20) if isinstance(read, work.Read)]
     assert blocks == got
     assert b"".join(got) == text
+
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are always spawned")
+
+
+def way(before: str) -> str:
+    """How a new process that did this would start its workers."""
+    code = f"{before}\nfrom topodiag.fleet.workers import way_to_start\nprint(way_to_start().get_start_method())"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@LINUX
+def test_a_process_of_one_thread_is_forked() -> None:
+    assert way("") == "fork"
+
+
+@LINUX
+def test_what_reading_loads_leaves_one_thread() -> None:
+    start = "from topodiag.fleet.cores import one_thread\none_thread()"
+    loaded = f"{start}\nimport topodiag.fleet.ingest, zstandard"
+    assert way(loaded) == "fork"
+
+
+def test_a_process_with_another_thread_is_not() -> None:
+    assert way("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()") == "spawn"
+
+
+def test_elsewhere_it_is_not() -> None:
+    assert way("import sys\nsys.platform = 'darwin'") == "spawn"
+
+
+def test_whoever_sets_the_threads_of_numpy_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    one_thread()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
