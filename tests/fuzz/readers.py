@@ -100,7 +100,13 @@ def readers() -> Mapping[str, Reader]:
     table |= {f"cluster {name}": _of_blob(read) for name, (_, read) in READERS.items()}
     table |= {f"layout {name}": _of_blob(read) for name, read in LAYOUTS.items()}
     table |= {f"file {name}": read for name, read in OTHERS.items()}
-    return {name: Reader(name, _unguarded(read), SEEDS.get(name, ())) for name, read in sorted(table.items())}
+    return {name: Reader(name, _unguarded(read), _seeds(name)) for name, read in sorted(table.items())}
+
+
+def _seeds(name: str) -> tuple[str, ...]:
+    """Those of the table, or the text that is called as what the reader reads."""
+    own = name.partition(" ")[2]
+    return SEEDS.get(name) or ((f"own:{own}",) if (TEXTS / own).is_file() else ())
 
 
 @cache

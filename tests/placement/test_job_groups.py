@@ -198,24 +198,23 @@ def test_sizes_that_make_all_ranks_are_the_layout(layout: Layout) -> None:
     assert all(found.stride(name) == layout.stride(name) for name, size in sizes.items() if size > 1)
 
 
-def test_groups_of_one_dimension_alone_do_not_say_what_the_others_are() -> None:
-    assert layout_of_job(of(Layout(tp=4, dp=4), ["tp"])) is None
+def torn() -> Job:
+    """Groups that no order of dimensions makes."""
+    first, *others = comms(Layout(tp=8, dp=2), 16, ["tp", "dp"])
+    return jobs.job(2, communicators=[replace(first, ranks=np.array([0, 1, 2, 3, 4, 5, 6, 15])), *others])
 
 
-def test_roles_that_are_a_guess_tell_no_layout() -> None:
-    assert layout_of_job(of(Layout(tp=8, dp=2), ["tp", "dp"], sure=Confidence.LOW)) is None
-
-
-def test_a_job_of_one_communicator_has_no_layout() -> None:
-    assert layout_of_job(jobs.job(2)) is None
-
-
-def test_groups_that_no_order_of_dimensions_makes_tell_no_layout() -> None:
-    communicators = comms(Layout(tp=8, dp=2), 16, ["tp", "dp"])
-    communicators[0] = Communicator(
-        1, 8, np.array([0, 1, 2, 3, 4, 5, 6, 15]), role=communicators[0].role, role_sure=Confidence.HIGH
-    )
-    assert layout_of_job(jobs.job(2, communicators=communicators)) is None
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(of(Layout(tp=4, dp=4), ["tp"]), id="one dimension alone does not say what the others are"),
+        pytest.param(of(Layout(tp=8, dp=2), ["tp", "dp"], sure=Confidence.LOW), id="roles that are a guess"),
+        pytest.param(jobs.job(2), id="one communicator"),
+        pytest.param(torn(), id="groups that no order makes"),
+    ],
+)
+def test_what_leaves_a_doubt_tells_no_layout(run: Job) -> None:
+    assert layout_of_job(run) is None
 
 
 # --- Jobs of the corpus, solved from their logs: the emitted map, set against what the corpus knows of the job
@@ -311,37 +310,27 @@ def named(*hosts: str, gpus: list[int] | None = None, whole: bool = False) -> Ra
     return RankHosts("file", distinct, host, gpu, whole)
 
 
-def test_block_goes_node_by_node_and_cyclic_takes_nodes_in_turn() -> None:
-    fabric = cluster_of("n1", "n2", "n3")
-    assert by_rule(fabric, "block", 4).slot.tolist() == [0, 1, 2, 3]
-    assert by_rule(fabric, "cyclic").slot.tolist() == [0, 2, 4, 1, 3, 5]
+@examples("names", "free", "rule", "slots")
+def test_a_rule_takes_slots_in_its_order(
+    names: list[str], free: list[list[int]] | None, rule: str, slots: list[int]
+) -> None:
+    assert by_rule(cluster_of(*names, free=free), rule).slot.tolist()[: len(slots)] == slots
 
 
-def test_cyclic_passes_over_nodes_that_are_full() -> None:
-    assert by_rule(cluster_of("n1", "n2", free=[[1], [0, 1]]), "cyclic").slot.tolist() == [1, 2, 3]
+A_AND_B = cluster_of("a", "b", free=[[1], [0, 1]])
 
 
-def test_alphabetical_puts_node10_before_node9() -> None:
-    fabric = cluster_of("node9", "node10")
-    assert by_rule(fabric, "alphabetical").slot.tolist() == [2, 3, 0, 1]
-
-
-def test_ranks_of_a_node_take_its_free_gpus_in_their_order() -> None:
-    fabric = cluster_of("a", "b", free=[[1], [0, 1]])
-    assert assign(fabric, named("b", "a", "b")).slot.tolist() == [2, 1, 3]
-
-
-def test_named_gpus_are_taken_and_the_rest_fills_up() -> None:
-    assert assign(cluster_of("a", gpus=4), named("a", "a", "a", gpus=[-1, 0, -1])).slot.tolist() == [1, 0, 2]
-
-
-def test_whole_hosts_give_all_their_free_gpus() -> None:
-    fabric = cluster_of("a", "b", free=[[1], [0, 1]])
-    assert assign(fabric, named("b", "a", whole=True)).slot.tolist() == [2, 3, 1]
-
-
-def test_a_host_is_known_by_the_first_part_of_its_name() -> None:
-    assert assign(cluster_of("a.hpc", "b.hpc"), named("b", "a.other")).slot.tolist() == [2, 0]
+@pytest.mark.parametrize(
+    ("fabric", "ranks", "slots"),
+    [
+        pytest.param(A_AND_B, named("b", "a", "b"), [2, 1, 3], id="ranks of a node take its free GPUs in their order"),
+        pytest.param(A_AND_B, named("b", "a", whole=True), [2, 3, 1], id="whole hosts give all their free GPUs"),
+        pytest.param(cluster_of("a", gpus=4), named(*"aaa", gpus=[-1, 0, -1]), [1, 0, 2], id="named GPUs are taken"),
+        pytest.param(cluster_of("a.hpc", "b.hpc"), named("b", "a.other"), [2, 0], id="the first part of a host's name"),
+    ],
+)
+def test_ranks_of_hosts_take_their_slots(fabric: Cluster, ranks: RankHosts, slots: list[int]) -> None:
+    assert assign(fabric, ranks).slot.tolist() == slots
 
 
 @examples("hosts", "gpus", "world", "says")
