@@ -98,19 +98,15 @@ def test_what_may_not_be_read_is_named(tmp_path):
     refused(scan(tmp_path), "secret.txt", "mode and owner")
 
 
-def test_closed_standard_input_is_said():
-    program = [sys.executable, "-m", "topodiag", "scan", "-"]
-    done = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *program], capture_output=True, text=True, timeout=60, check=False
-    )
-    refused(done, "<stdin>", "is closed")
+def with_closed(stream, path):
+    """A scan by a shell that closed a stream of it."""
+    argv = ["/bin/sh", "-c", f'exec "$@" {stream}&-', "sh", *program.ARGV, "scan", path]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_closed_standard_output_keeps_the_verdict():
-    program = [sys.executable, "-m", "topodiag", "scan", HEALTHY]
-    done = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program], capture_output=True, text=True, timeout=60, check=False
-    )
+def test_closed_standard_input_is_said_and_closed_output_keeps_the_verdict():
+    refused(with_closed("<", "-"), "<stdin>", "is closed")
+    done = with_closed(">", HEALTHY)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -53,18 +53,11 @@ def test_spreadsheets_separate_cells_in_other_ways(mark: str) -> None:
     assert levels_of(cluster_facts) == [("leaf", [0, 1])]
 
 
-@examples("text", "says")
-def test_bad_csv_is_one_clear_line(text: str, says: str) -> None:
-    line = refused(text)
-    assert says in line
-    assert "\n" not in line
-
-
 # --- Slurm ----------------------------------------------------------------------------------------------------
 
 
 @examples("text", "says")
-def test_bad_slurm_files_are_one_clear_line(text: str, says: str) -> None:
+def test_bad_files_are_one_clear_line(text: str, says: str) -> None:
     line = refused(text)
     assert says in line
     assert "\n" not in line

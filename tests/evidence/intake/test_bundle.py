@@ -100,35 +100,32 @@ def test_what_is_no_file_in_an_archive_is_said_and_not_read(
     assert [line.why for line in evidence.unread] == [words]
 
 
-def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "MAX_FILE_BYTES", 100_000)
-    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 100_000)
-    with pytest.raises(InputError, match="unpacks to more than"):
-        open_evidence(archive(tmp_path / "b.tar.gz", {**FILES, "one": bytes(90_000), "two": bytes(90_000)}))
+@pytest.mark.parametrize(
+    ("files", "members", "sizes", "says"),
+    [
+        ({"big": 2000}, 9, 1000, "'big' is larger"),
+        ({"one": 90_000, "two": 90_000}, 9, 100_000, "unpacks to more than"),
+        ({}, 1, 100_000, "more than 1 members"),
+    ],
+)
+def test_an_archive_with_too_much_in_it_is_refused(
+    *, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, int], members: int, sizes: int, says: str
+) -> None:
+    limits = {"MAX_FILE_BYTES": sizes, "MAX_TOTAL_BYTES": 100_000, "MAX_FILES": members, "MAX_MEMBERS": members}
+    for (name, limit), module in zip(limits.items(), (bundles, archives, bundles, archives), strict=True):
+        monkeypatch.setattr(module, name, limit)
+    with pytest.raises(InputError, match=says):
+        open_evidence(archive(tmp_path / "b.tar.gz", FILES | {name: bytes(size) for name, size in files.items()}))
 
 
-def test_a_member_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "MAX_FILE_BYTES", 1000)
-    with pytest.raises(InputError, match="'big' is larger"):
-        open_evidence(archive(tmp_path / "b.tar.gz", {**FILES, "big": bytes(2000)}))
-
-
-def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "MAX_FILES", 1)
-    monkeypatch.setattr(archives, "MAX_MEMBERS", 1)
-    with pytest.raises(InputError, match="more than 1 members"):
-        open_evidence(archive(tmp_path / "b.tar.gz", FILES))
-
-
-def test_a_newer_schema_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
-    files = {**FILES, "manifest.json": json.dumps({**MANIFEST, "schema": "2.0"}).encode()}
+def test_a_newer_schema_is_refused_and_says_what_to_do_and_a_newer_minor_one_is_read(tmp_path: Path) -> None:
+    newer, minor = (
+        archive(tmp_path / schema, {**FILES, "manifest.json": json.dumps({**MANIFEST, "schema": schema}).encode()})
+        for schema in ("2.0", "1.9")
+    )
     with pytest.raises(InputError, match=r"schema 2\.0, newer .*upgrade topodiag"):
-        open_evidence(archive(tmp_path / "b.tar.gz", files))
-
-
-def test_a_newer_minor_schema_is_read(tmp_path: Path) -> None:
-    files = {**FILES, "manifest.json": json.dumps({**MANIFEST, "schema": "1.9"}).encode()}
-    assert open_evidence(archive(tmp_path / "b.tar.gz", files)).host == "gpu-001"
+        open_evidence(newer)
+    assert open_evidence(minor).host == "gpu-001"
 
 
 @pytest.mark.parametrize("manifest", [b"{", b"[]", b"{}", b'{"schema": "x"}', b"[" * 100_000])

@@ -114,16 +114,7 @@ def test_a_text_of_another_host_or_of_what_the_bundle_looked_at_stays_apart(tmp_
     assert len(of(tmp_path).captures) == 3
 
 
-def test_a_text_of_a_host_with_two_bundles_is_of_neither(tmp_path: Path) -> None:
-    for name, fixture in (("monday", WELL), ("tuesday", SICK)):
-        shutil.copytree(fixture_path(fixture), tmp_path / name)
-        manifest = tmp_path / name / "manifest.json"
-        manifest.write_text(manifest.read_text().replace('"dgx-018"', '"dgx-017"'))
-    put(tmp_path / "qos.txt", QOS)
-    assert len(of(tmp_path).captures) == 3
-
-
-def test_two_captures_of_one_host_are_judged_one_by_one(tmp_path: Path) -> None:
+def test_two_captures_of_one_host_are_judged_one_by_one_and_a_text_is_of_neither(tmp_path: Path) -> None:
     for name, fixture in (("monday", WELL), ("tuesday", SICK)):
         shutil.copytree(fixture_path(fixture), tmp_path / name)
         manifest = tmp_path / name / "manifest.json"
@@ -131,6 +122,8 @@ def test_two_captures_of_one_host_are_judged_one_by_one(tmp_path: Path) -> None:
     bundles = of(tmp_path)
     assert names_of(bundles) == ["dgx-017#1", "dgx-017#2"]
     assert "2 captures of dgx-017, judged one by one" in bundles.notes[0]
+    put(tmp_path / "qos.txt", QOS)
+    assert len(of(tmp_path).captures) == 3
 
 
 def test_an_archive_of_folders_is_a_node_for_each(tmp_path: Path) -> None:

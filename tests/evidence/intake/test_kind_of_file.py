@@ -195,24 +195,6 @@ def test_what_begins_with_a_bracket_and_does_not_read_as_json_is_none(text: str)
     assert not is_json(text)
 
 
-@examples("text", "kind")
-def test_one_line_tells_what_a_text_is(text: str, kind: Kind) -> None:
-    assert kind_of_file(text.encode()).kind is kind
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "step 12 loss 0.3\n" * 50,
-        "we saw that Error while creating shared memory segment /dev/shm/nccl-U was printed\n",
-        "2026-01-01 WARNING retry: requests.exceptions.ConnectionError: no\n",
-        "INFO using /dev/shm for the cache of shared memory\n",
-    ],
-)
-def test_a_text_of_which_no_line_speaks_stays_unknown(text: str) -> None:
-    assert kind_of_file(text.encode()).kind is Kind.TEXT
-
-
 @pytest.mark.parametrize(("line", "kind"), [(XID, Kind.NODE_TEXT), (ECC, Kind.JOB_OUTPUT)])
 def test_the_line_that_matters_is_found_in_the_middle_of_a_long_text(tmp_path: Path, line: str, kind: Kind) -> None:
     noise = "Epoch 3: loss 0.31 lr 1e-4 grad norm 1.0\n" * (3 * HEAD_BYTES // 40)

@@ -40,6 +40,7 @@ def hosts(read: Callable[[Blob], RankHosts], text: str) -> list[str]:
 def refused(read: Callable[[Blob], object], text: str) -> str:
     with pytest.raises(InputError) as caught:
         read(Blob("file", text.encode()))
+    assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
@@ -63,7 +64,7 @@ def test_a_map_names_the_gpu_of_every_rank() -> None:
 
 @examples("reader", "text", "says")
 def test_bad_rank_files_are_one_clear_line(reader: str, text: str, says: str) -> None:
-    assert says in refused(READERS[reader], text)
+    assert says in refused((READERS | {"groups": read_groups})[reader], text)
 
 
 _NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
@@ -137,13 +138,6 @@ def test_groups_of_unequal_size_are_several_demands_of_one_name() -> None:
     assert [(demand.dimension, demand.size) for demand in demands] == [("may span", 2), ("may span", 3)]
 
 
-@examples("text", "says")
-def test_bad_groups_are_one_clear_line(text: str, says: str) -> None:
-    line = refused(read_groups, text)
-    assert says in line
-    assert "\n" not in line
-
-
 def test_groups_that_are_nested_too_deeply_are_one_clear_line() -> None:
     assert "is nested too deeply" in refused(read_groups, "[" * 5000)
 
@@ -182,13 +176,6 @@ def groups(text: str) -> tuple[Demand, ...]:
     return read_groups(Blob("groups.yaml", text.encode()))
 
 
-def refused_groups(text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        groups(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def test_ranges_steps_and_single_ranks_are_the_members_in_their_order() -> None:
     (demand,) = groups("together: [[3, 0-2], '4-8/2, 5']\n")
     assert demand.groups.tolist() == [[3, 0, 1, 2], [4, 6, 8, 5]]
@@ -214,7 +201,7 @@ def test_a_file_of_500_bytes_costs_no_gigabytes(ranks: str) -> None:
     assert len(text) < 500
     tracemalloc.start()
     try:
-        assert "members together" in refused_groups(text)
+        assert "members together" in refused(read_groups, text)
         assert tracemalloc.get_traced_memory()[1] < 300 << 20
     finally:
         tracemalloc.stop()
@@ -223,13 +210,13 @@ def test_a_file_of_500_bytes_costs_no_gigabytes(ranks: str) -> None:
 def test_families_that_repeat_their_ranks_by_alias_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rank_files, "MAX_MEMBERS", 100_000)
     entries = "".join(f"  - {{name: f{n}, ranks: *a}}\n" for n in range(20))
-    assert "members together" in refused_groups(f"groups:\n  - {{name: tp, ranks: &a [0-9999]}}\n{entries}")
+    assert "members together" in refused(read_groups, f"groups:\n  - {{name: tp, ranks: &a [0-9999]}}\n{entries}")
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1" * 4301, "1e5000"])
 def test_a_rank_or_a_size_of_thousands_of_digits_is_one_clear_line(number: str) -> None:
-    assert "is no rank" in refused_groups(f"together: [[0, {number}]]\n")
-    assert "is no number of bytes" in refused_groups(f"groups:\n  - {{name: a, ranks: [0-1], bytes: {number}}}\n")
+    assert "is no rank" in refused(read_groups, f"together: [[0, {number}]]\n")
+    assert "is no number of bytes" in refused(read_groups, f"groups:\n  - {{name: a, ranks: [0-1], bytes: {number}}}\n")
 
 
 def test_a_long_list_of_ranks_in_one_text_is_read_to_its_end() -> None:
@@ -238,6 +225,6 @@ def test_a_long_list_of_ranks_in_one_text_is_read_to_its_end() -> None:
 
 
 def test_a_rank_that_stands_twice_is_named() -> None:
-    assert "rank 2 is in two places" in refused_groups("together: [[0, 2], [1, 2]]\n")
-    assert "rank 5 is in two places" in refused_groups("together: [[5, 5]]\n")
-    assert "a group of 1 talks to nobody" in refused_groups("together: [[5], [1, 2]]\n")
+    assert "rank 2 is in two places" in refused(read_groups, "together: [[0, 2], [1, 2]]\n")
+    assert "rank 5 is in two places" in refused(read_groups, "together: [[5, 5]]\n")
+    assert "a group of 1 talks to nobody" in refused(read_groups, "together: [[5], [1, 2]]\n")

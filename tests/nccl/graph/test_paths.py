@@ -104,18 +104,12 @@ def pcie_box(gpus: int = 2, **of_cpu: str) -> Element:
 # --- P2P ----------------------------------------------------------------------------------------------------
 
 
-@examples("vendor", "gpus", "minor", "level")
+@examples("maker", "gpus", "minor", "level")
 def test_gpus_talk_directly_up_to_a_level_by_version_cpu_and_number(
-    vendor: str, gpus: int, minor: int, level: str
+    maker: str, gpus: int, minor: int, level: str
 ) -> None:
-    system = built(pcie_box(gpus, vendor=vendor), minor=minor)
+    system = built(pcie_box(gpus, **({"arch": maker} if maker == "arm64" else {"vendor": maker})), minor=minor)
     assert p2p_level(system, read_settings({}, minor)) == path_types(minor).numbers[level]
-
-
-def test_arm_talks_up_to_pxb_in_every_version() -> None:
-    for minor in (18, 22, 23, 30):
-        system = built(pcie_box(2, arch="arm64"), minor=minor)
-        assert p2p_level(system, read_settings({}, minor)) == path_types(minor).pxb
 
 
 def test_without_p2p_and_shared_memory_gpus_reach_each_other_over_the_network_only() -> None:

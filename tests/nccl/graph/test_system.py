@@ -70,22 +70,19 @@ def test_functions_of_one_adapter_share_a_vertex_before_2_24() -> None:
     assert [len(built(tree, nodes=2, minor=minor).nodes["NIC"]) for minor in (23, 24)] == [1, 2]
 
 
-@pytest.mark.parametrize("name", ["busid", "class", "link_width", "link_speed"])
-def test_a_function_that_lacks_what_nccl_needs_is_named_with_its_line(name: str) -> None:
-    whole = nic("20")
+@pytest.mark.parametrize(
+    ("whole", "name"),
+    [(nic("20"), name) for name in ("busid", "class", "link_width", "link_speed")]
+    + [(cpu(1, nic("20")), name) for name in ("numaid", "arch", "vendor", "familyid", "modelid")],
+    ids=lambda value: value.tag if isinstance(value, Element) else value,
+)
+def test_what_lacks_what_nccl_needs_is_named_with_its_line(whole: Element, name: str) -> None:
     kept = tuple((key, value) for key, value in whole.attributes if key != name)
-    with pytest.raises(RejectedError, match=f"Attribute {name} of node pci not found") as rejected:
-        built(host(cpu(0, gpu("10"), Element("pci", kept, whole.children, line=17))))
+    made = Element(whole.tag, kept, whole.children, line=17)
+    tree = host(cpu(0, gpu("10")), made) if whole.tag == "cpu" else host(cpu(0, gpu("10"), made))
+    with pytest.raises(RejectedError, match=f"Attribute {name} of node {whole.tag} not found") as rejected:
+        built(tree)
     assert rejected.value.line == 17
-
-
-@pytest.mark.parametrize("name", ["numaid", "arch", "vendor", "familyid", "modelid"])
-def test_a_cpu_that_lacks_what_nccl_needs_is_named_with_its_line(name: str) -> None:
-    whole = cpu(1, nic("20"))
-    kept = tuple((key, value) for key, value in whole.attributes if key != name)
-    with pytest.raises(RejectedError, match=f"Attribute {name} of node cpu not found") as rejected:
-        built(host(cpu(0, gpu("10")), Element("cpu", kept, whole.children, line=9)))
-    assert rejected.value.line == 9
 
 
 def test_a_system_with_more_links_at_a_vertex_than_the_version_holds_is_rejected() -> None:

@@ -18,7 +18,7 @@ from topodiag.checks.job.start.init import InitNotFinished
 from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
 from topodiag.checks.job.start.versions import VersionsDiffer
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of
-from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.job import Communicator, Event, GivenSetting, Job, Operations, Process
 from topodiag.model.provenance import Origin
 
@@ -77,12 +77,23 @@ def test_without_init_lines_the_answer_is_unknown() -> None:
     assert InitNotFinished().judge(job).status is Status.UNKNOWN
 
 
+def without_a_rank(*events: Event) -> Outcome:
+    """What is judged of a process that printed these before it had a rank."""
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(Process("n0", 7),), unplaced=(0,))
+    return InitNotFinished().judge(replace(job, events=events))
+
+
 def test_a_process_that_failed_before_it_had_a_rank_is_told() -> None:
-    process = Process("n0", 7)
     error = jobs.event("bootstrap", "Bootstrap : no socket interface found", pid=7)
-    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(process,), unplaced=(0,), events=(error,))
-    expect(InitNotFinished().judge(job), severity="ERROR", message="*1 process on n0*")
-    assert InitNotFinished().judge(replace(job, events=())).status is Status.UNKNOWN
+    expect(without_a_rank(error), severity="ERROR", message="*1 process on n0*")
+    assert without_a_rank().status is Status.UNKNOWN
+
+
+def test_a_warning_after_which_nccl_goes_on_is_no_failed_init() -> None:
+    note = jobs.event("other", "Failed to open libibverbs.so[.1]", pid=7)
+    assert without_a_rank(note).status is Status.UNKNOWN
+    unwound = jobs.event("unwind", "init.cc:1093 -> 2", pid=7, level="UNWIND", secondary=True)
+    assert without_a_rank(note, unwound).status is Status.FINDING
 
 
 def test_a_log_of_warnings_alone_says_nothing_of_init() -> None:
@@ -136,15 +147,6 @@ def test_a_log_that_ends_in_the_middle_of_init_is_no_hang() -> None:
     assert {finding.severity for finding in InitNotFinished().judge(job).findings} == {Severity.INFO}
     failing = replace(job, events=(jobs.event("connect", "Connect to 10.0.0.2<4000> failed : No route to host"),))
     assert Severity.ERROR in {finding.severity for finding in InitNotFinished().judge(failing).findings}
-
-
-def test_a_warning_after_which_nccl_goes_on_is_no_failed_init() -> None:
-    note = jobs.event("other", "Failed to open libibverbs.so[.1]", pid=7)
-    process = Process("n0", 7)
-    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(process,), unplaced=(0,), events=(note,))
-    assert InitNotFinished().judge(job).status is Status.UNKNOWN
-    unwound = jobs.event("unwind", "init.cc:1093 -> 2", pid=7, level="UNWIND", secondary=True)
-    assert InitNotFinished().judge(replace(job, events=(note, unwound))).status is Status.FINDING
 
 
 def test_ranks_that_only_torch_names_are_told() -> None:
