@@ -5,6 +5,7 @@ leaves in `bench` and `diagnose`; what a layout takes in `place audit` and `diag
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,15 +46,19 @@ def findings_of(view: Callable[[object], object], source: object) -> tuple[Findi
         return ()  # an incident without a log
 
 
+@cache
+def views_of(name: str) -> list[tuple[Finding, ...]]:
+    return [findings_of(view, source) for view, source in parts_of(INCIDENTS[name])]
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_a_fault_costs_alone_what_it_costs_in_a_diagnosis(name: str) -> None:
-    incident = INCIDENTS[name]
     whole = {
         (finding.id, finding.message): numbers(finding.cost)
-        for finding in topodiag.diagnose(incident.evidence).findings
+        for finding in topodiag.diagnose(INCIDENTS[name].evidence).findings
     }
-    for view, source in parts_of(incident):
-        table = {(finding.id, finding.message): numbers(finding.cost) for finding in findings_of(view, source)}
+    for findings in views_of(name):
+        table = {(finding.id, finding.message): numbers(finding.cost) for finding in findings}
         shared = table.keys() & whole.keys()
         assert {key: table[key] for key in shared} == {key: whole[key] for key in shared}
 
@@ -62,8 +67,8 @@ def test_of_the_faults_that_are_compared_many_have_a_number() -> None:
     priced = [
         finding.id
         for name in ALWAYS
-        for view, source in parts_of(INCIDENTS[name])
-        for finding in findings_of(view, source)
+        for findings in views_of(name)
+        for finding in findings
         if finding.cost.gbs_lost or finding.cost.share
     ]
     assert len(set(priced)) >= 5

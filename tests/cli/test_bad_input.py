@@ -61,9 +61,7 @@ def test_a_file_that_is_no_evidence_is_named(tmp_path, name, data, words):
 
 
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path):
-    with gzip.open(tmp_path / "bomb.gz", "wb") as bomb:
-        for _ in range(300):
-            bomb.write(bytes(1 << 20))
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(30 << 20)) * 10)
     refused(scan(tmp_path / "bomb.gz"), "bomb.gz", "unknown file type")
 
 

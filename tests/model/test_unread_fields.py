@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -31,10 +30,9 @@ KEPT = {
 }  # fmt: skip
 
 
-def trees(*folders: Path) -> Iterator[tuple[Path, ast.Module]]:
-    for folder in folders:
-        for path in sorted(folder.rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 @cache
@@ -42,8 +40,8 @@ def fields() -> set[str]:
     """Names of the fields of all frozen values of the model, but those of the table of dimensions, read by name."""
     return {
         item.target.id
-        for _, tree in trees(PACKAGE / "model")
-        for node in ast.walk(tree)
+        for path in (PACKAGE / "model").rglob("*.py")
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef) and node.name != "Sizes"
         and any("dataclass" in ast.unparse(expr) for expr in node.decorator_list)
         for item in node.body
@@ -62,9 +60,9 @@ def read() -> set[str]:
         | {key for schema in schemas for key in re.findall(r'"(\w+)":', schema)}
         | {
             node.attr
-            for path, tree in trees(PACKAGE)
+            for path in PACKAGE.rglob("*.py")
             if PACKAGE / "evidence" not in path.parents
-            for node in ast.walk(tree)
+            for node in nodes(path)
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
         }
     )

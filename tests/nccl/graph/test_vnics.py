@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.depth import some_of
+from tests.depth import DEEP
 from tests.nccl.small_trees import GEN4, GEN5, cpu, element, gpu, host, nic, pci
 from tests.tables import examples
 from topodiag.model.nccl_tree import Element
@@ -234,7 +234,11 @@ def wanted(ports: list[Port], env: dict[str, str], minor: int) -> dict[str, int]
     return made
 
 
-@pytest.mark.parametrize("seed", some_of(range(40), "virtual NICs", 2))
+SLOW = {1, 9, 17, 37}
+"""The search takes seconds on these, of eight switches most: a deep run asks them. 4 merges no NICs, as 9."""
+
+
+@pytest.mark.parametrize("seed", range(40) if DEEP else sorted({4, *range(1, 40, 2)} - SLOW))
 def test_a_machine_of_several_ports_and_planes_is_predicted_as_nccl_merges_it(seed: int) -> None:
     tree, ports, env, minor = machine(seed)
     prediction = predict_tree(tree, nodes=2, version=f"2.{minor}", env=env, sizes=(1 << 30,))
