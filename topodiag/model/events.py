@@ -3,12 +3,13 @@ proof of life between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from math import nan
 
-from topodiag.lazy import dataclass
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import Origin
 
 Value = str | int | float
@@ -117,3 +118,28 @@ class Progress:
     longest_gap_s: float = nan
     host: str = ""
     rank: int = -1
+
+
+PROGRESS_WORDS = {
+    "progress.request": "requests served",
+    "progress.throughput": "lines of throughput",
+    "progress.step": "lines of steps",
+    "progress.size": "sizes measured",
+}
+_CLOCK = regex(r"^(?!.{0,32}\beta\b).{0,32}?\b(\d{2}:\d{2}:\d{2})\b")
+"""The time that stands at the front of a line, as the line writes it; that which is left is none."""
+
+
+def says_work(progress: Sequence[Progress]) -> str:
+    """`1,200 requests served, last seen at work at 12:06:30`: what texts show of work done, by its most telling
+    kind of lines; "" where there are too few to prove any."""
+    numbers = Counter[str]()
+    for counted in progress:
+        numbers[PROGRESS_WORDS.get(counted.kind, "lines of progress")] += counted.number
+    if numbers.total() < LEAST_PROGRESS:
+        return ""
+    what = min(numbers, key=[*PROGRESS_WORDS.values(), "lines of progress"].index)
+    ordered = sorted(progress, key=lambda counted: (max(0.0, counted.last_s), counted.last.line or 0), reverse=True)
+    clock = next(filter(None, (_CLOCK.search(counted.last.text) for counted in ordered)), None)
+    last = f"at {clock[1]}" if clock else f"on line {ordered[0].last.line or 0:,}"
+    return f"{numbers[what]:,} {what}, last seen at work {last}"

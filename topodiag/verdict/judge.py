@@ -12,6 +12,7 @@ from topodiag.checks.registry import check_class
 from topodiag.checks.spoken import retold
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
+from topodiag.model.events import says_work
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.maker import makers_of, makers_of_all, run_maker
 from topodiag.model.result import Case, Result
@@ -287,7 +288,8 @@ def _worked(case: Case, result: Result) -> str:
         return states.NO_WORD
     left = [states.unexplained(troubles)] if (troubles := result.troubles()) else []
     left += [outcome.why for outcome in result.undecided()] + [part.why for part in case.not_observed]
-    return f"not judged: {left[0]}" if left else states.NO_WORD
+    why = f"not judged: {left[0]}" if left else states.NO_WORD
+    return f"{work}; communication {why}" if (work := says_work(case.progress)) else why
 
 
 def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
+from topodiag.model.events import says_work
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.job_waits import WAITS, only_waited
@@ -19,6 +20,7 @@ from topodiag.verdict.scene import Scene
 from topodiag.words.units import plural
 
 if TYPE_CHECKING:
+    from topodiag.model.events import Progress
     from topodiag.model.job import Event, Job
 
 WORST_FIRST = (State.FAILED, State.HUNG, State.SLOW, State.AT_RISK, State.UNKNOWN, State.HEALTHY)
@@ -119,8 +121,7 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
     if troubles := result.troubles(job.name):
         return f"not judged: {unexplained(troubles)}"
     if not judged or not met:
-        clear = "nothing that clears the job" if met else "neither a rank nor the end of the work"
-        return f"not judged: no fault is shown, and {clear}"
+        return _work_words(job, scene, "nothing that clears the job" if met else "")
     notes = (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene))
     return _given_up(job, result, scene) or _not_seen(job, result, scene) or next(notes, "")
 
@@ -132,12 +133,31 @@ def unexplained(troubles: Sequence[Trouble]) -> str:
 
 def cut_words(job: Job, scene: Scene) -> str:
     """`its log ends at step 8 of 20`, where the logs of a job say how many steps there are and end before; else ""."""
+    step, steps = _last_step(job, scene)
+    return "" if job.done or step >= steps else f"its log ends at step {step} of {steps}"
+
+
+def _last_step(job: Job, scene: Scene) -> tuple[int, int]:
+    """The step that the logs of a job show last, and how many there are; (0, 0) where they do not say. Beside an epoch
+    they may be its own."""
+    lines = [line.last.text for line in _progress_of(job, scene)]
+    steps = [step for line in lines if (step := STEP_OF.search(line)) and "epoch" not in line.lower()]
+    ended = [step for step in steps if int(step[1]) >= int(step[2])]
+    return next(((int(step[1]), int(step[2])) for step in (*ended, *steps)), (0, 0))
+
+
+def _work_words(job: Job, scene: Scene, lacks: str) -> str:
+    """What the logs of a job show of its work, beside the time of its steps, and what they lack to judge it."""
+    step, steps = _last_step(job, scene)
+    work = f"all {steps} steps done" if step >= steps > 0 else ""
+    if work := work if job.steps else says_work(_progress_of(job, scene)):
+        return f"{work}; communication not judged: no fault is shown, and {lacks or 'no rank is named'}"
+    return f"not judged: no fault is shown, and {lacks or 'neither a rank nor the end of the work'}"
+
+
+def _progress_of(job: Job, scene: Scene) -> list[Progress]:
     sources = {*job.files, *(series.source for series in job.steps)}
-    lines = [line.last for line in (*job.progress, *scene.case.progress) if line.last.source in sources]
-    steps = [step for line in lines if (step := STEP_OF.search(line.text)) and "epoch" not in line.text.lower()]
-    if job.done or not steps or any(int(step[1]) >= int(step[2]) for step in steps):
-        return ""
-    return f"its log ends at step {steps[0][1]} of {steps[0][2]}"
+    return [line for line in (*job.progress, *scene.case.progress) if line.last.source in sources]
 
 
 def _ran_to_its_end(job: Job) -> bool:

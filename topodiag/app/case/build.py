@@ -106,10 +106,11 @@ def _alive(intake: Intake) -> Case:
         raise refusal(intake, JUDGED, "evidence that can be judged")
     from topodiag.app.case.progress import lone_job  # noqa: PLC0415 - the catalogue of sentences, for texts only
 
-    progress, jobs = lone_job(intake, texts)
-    done = sum(line.number for line in progress)
-    why = f"{plural(done, 'line')} of progress and no line" if done else f"{plural(len(texts), 'text')} without a line"
-    gaps = (NotObserved(PART, f"{why} of NCCL, a GPU or a link"), NotObserved(PART, ANY_EVIDENCE))
+    progress, jobs, quiet = lone_job(intake, texts)
+    why = f"{plural(len(texts), 'text')} without a line of NCCL, a GPU or a link"
+    if progress:
+        why = f"no line of NCCL, a GPU{', a link or known trouble' if quiet else ' or a link'}"
+    gaps = (NotObserved(PART, why), NotObserved(PART, ANY_EVIDENCE))
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
     aside = left_out(intake.beside(*_OF_PROGRAMS))
     return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *aside))

@@ -71,18 +71,19 @@ def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
     return replace(case, progress=progress, jobs=tuple(replace(job, done=done(job)) for job in case.jobs))
 
 
-def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...]]:
-    """The progress of texts of which nothing else can be judged, and a job where one ends with a traceback, or all show
-    their work done."""
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...], bool]:
+    """The progress of texts of which nothing else can be judged; a job where one ends with a traceback, or all show
+    their work done; and whether none shows an exception at its end, not even one that its program caught."""
     read = tuple(_read_all(intake, pieces))
     progress = tuple(line for _, text in read for line in text.progress)
-    last = tuple(text.last for _, text in read if text.last is not None and text.last.details["last"])
+    met = tuple(text.last for _, text in read if text.last is not None)
+    last = tuple(event for event in met if event.details["last"])
     done = () if last or any(text.progress and not text.done for _, text in read) else _all_done(read)
     if not (last or done):
-        return progress, ()
+        return progress, (), not met
     files = (*map(file_of, last), *(origin.source for origin in done))
     job = job_of("job", events=last, files=files, done=done, progress=progress if done else ())
-    return progress, named(by_number(job))
+    return progress, named(by_number(job)), not met
 
 
 def _all_done(read: Iterable[tuple[str, TextRead]]) -> tuple[Origin, ...]:

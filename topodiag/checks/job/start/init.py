@@ -10,7 +10,7 @@ from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.job.text import ask_for, failed, went_on
 from topodiag.lazy import dataclass, regex
-from topodiag.model.events import Progress
+from topodiag.model.events import PROGRESS_WORDS, Progress
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.job_waits import silent_host
@@ -23,13 +23,6 @@ OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
 
 FATAL = frozenset({"cuda", "memory", "connect", "timeout"})
 """Kinds of errors that end an init too; after others, as a library that is not there, NCCL goes on."""
-
-PROGRESS_WORDS = {
-    "progress.step": "lines of steps",
-    "progress.throughput": "lines of throughput",
-    "progress.request": "requests served",
-    "progress.size": "sizes measured",
-}
 
 INIT_FILES = regex(r"\b(?:init|bootstrap)\.cc:\d")
 """Files of NCCL in which an init unwinds, and little else does."""
