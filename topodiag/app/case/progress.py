@@ -115,7 +115,7 @@ def with_progress(jobs: Sequence[Job], ahead: ReadAhead[TextRead], workers: int 
 
 
 def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
-    events = tuple(_where_last(event, read) for event in job.events)
+    events = tuple(_where_last(event, read) for event in _with_waits(job.events))
     for file, end in read.items():
         lowest = max((line_of(event) for event in events if event.kind != "note"), default=0)
         events = tuple(met for event in events for met in _met(event, end, file, lowest))
@@ -125,6 +125,19 @@ def _with_ends(job: Job, read: Mapping[str, TextRead]) -> Job:
     progress = tuple(line for end in read.values() for line in end.progress)
     cut = tuple(file for file, end in read.items() if end.is_cut)
     return replace(job, progress=progress, done=_all_done(read.items()), cut_logs=cut, events=events)
+
+
+def _with_waits(events: Sequence[Event]) -> Iterator[Event]:
+    """The events, each refusal of a place as a note where the scheduler has one for that pod further below: it waited.
+    In a pod's own events no line of a refusal names it."""
+    placed = [(file_of(met), line_of(met), met.details["placed"]) for met in events if "placed" in met.details]
+    for event in events:
+        pod, at = event.details.get("pod"), line_of(event)
+        waited = event.details.get("how") == "no room" and any(
+            file == file_of(event) and (at < line if pod == name else not pod and at < line <= at + _TEARDOWN_LINES)
+            for file, line, name in placed
+        )
+        yield replace(event, kind="note") if waited else event
 
 
 def _last_line(event: Event, read: Mapping[str, TextRead]) -> int:

@@ -16,7 +16,7 @@ from topodiag.checks.shared.phrases import advice_by_words, meaning
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
-from topodiag.words.units import grouped, plural
+from topodiag.words.units import few, grouped, plural
 
 
 def _endings() -> dict[str, Any]:
@@ -117,7 +117,7 @@ class ProcessDied(JobCheck, id="JOB009"):
         rank, host = _first_place(judged, [event, *(other for other in own if other.details["how"] == how)], events)
         same = [other for other in events if how == "exception" and _raised(other) == _raised(event)]
         ranks = (ranks_in(same) or [rank]) if rank >= 0 else []
-        who = rank_word(ranks) if ranks else "the job" if how in _OF_JOB else "a process"
+        who = rank_word(ranks) if ranks else _ended(own, how)
         hosts = hosts_with(judged, ranks) if len(ranks) > 1 else [host] if host else []
         where = f" on {hosts_word(hosts)}" if hosts else ""
         cause = meaning("error", event.text) if how in ("exception", "fatal") else ""
@@ -135,6 +135,14 @@ class ProcessDied(JobCheck, id="JOB009"):
             evidence=[event],
             confidence=confidence,
         )
+
+
+def _ended(own: Sequence[Event], how: str) -> str:
+    """What ended so, where no rank is known of it: the pods that the lines name, else the job or a process."""
+    named = (event.details.get("pod", "") for event in own if event.details["how"] == how)
+    if pods := list(dict.fromkeys(filter(None, named))):
+        return f"pod{'s' if len(pods) > 1 else ''} {few(pods)}"
+    return "the job" if how in _OF_JOB else "a process"
 
 
 def _what(event: Event) -> str:

@@ -147,6 +147,8 @@ def _is_of_job(text: str, traceback: Callable[[], bool], by_shell: Callable[[], 
     if row is None or row[0] != "event":
         return False
     pair = job_lines.said_of(text)
+    if pair is not None and "placed" in pair[1]:
+        return False
     if pair is None or pair[1].get("how") not in ("context", "exception"):
         return text.strip() != "Killed" or by_shell()
     return traceback() or any(pair[1].get(name) for name in ("uncaught", "fault", "symbol"))
