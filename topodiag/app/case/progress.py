@@ -132,7 +132,7 @@ def _with_waits(events: Sequence[Event]) -> Iterator[Event]:
     In a pod's own events no line of a refusal names it."""
     placed = [(file_of(met), line_of(met), met.details["placed"]) for met in events if "placed" in met.details]
     for event in events:
-        pod, at = event.details.get("pod"), line_of(event)
+        pod, at = event.details.get("unit"), line_of(event)
         waited = event.details.get("how") == "no room" and any(
             file == file_of(event) and (at < line if pod == name else not pod and at < line <= at + _TEARDOWN_LINES)
             for file, line, name in placed

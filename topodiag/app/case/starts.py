@@ -23,8 +23,8 @@ _LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
 _FELL = b"Traceback (most recent call last)"
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
-_PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]")
-"""What is no head: a process prints a warning or an error at any time, and a monitor its table again."""
+_PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]|job terminated\.|termination \(")
+"""What is no head: a process prints a warning or an error at any time, a monitor its table, a scheduler an end."""
 
 
 class Starts:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.intake.kind_of_file import kind_of_file
-from topodiag.evidence.nccl_log.input.json_lines import JSON_LINES, json_lines, looks_wrapped, unwrapped
+from topodiag.evidence.nccl_log.input.json_lines import JOB_EVENTS, JSON_LINES, json_lines, looks_wrapped, unwrapped
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import (
     COLOURS,
@@ -168,9 +168,25 @@ def test_a_quoted_text_is_the_text_in_any_blocks(lines: list[bytes], size: int) 
     assert undone(b"".join(b"> " + line for line in lines), QUOTED, size) == b"".join(lines)
 
 
+ENDED_EVENT = b"005 (8124.001.000) 2024-07-11 10:23:03 Job terminated."
+EVENTS = (
+    ENDED_EVENT + b"\n\t(1) Normal termination (return value 1)\n...\n",
+    b"012 (7.000.000) 07/11 10:22:03 Job was held.\n...\n",
+)
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=8), st.integers(1, 40))
+def test_how_a_job_of_htcondor_ended_stands_on_the_line_with_its_number_in_any_blocks(
+    events: list[bytes], size: int
+) -> None:
+    text = undone(b"".join(events), JOB_EVENTS, size)
+    assert text.count(b"\n") == b"".join(events).count(b"\n")
+    assert text.count(ENDED_EVENT + b" (1) Normal termination (return value 1)\n\n...") == events.count(EVENTS[0])
+
+
 @given(st.binary(max_size=200), st.integers(1, 40))
 def test_any_bytes_are_taken(data: bytes, size: int) -> None:
-    for layer in (COLOURS, QUOTED):
+    for layer in (COLOURS, QUOTED, JOB_EVENTS):
         assert len(undone(data, layer, size)) <= len(data)
 
 

@@ -138,10 +138,11 @@ class ProcessDied(JobCheck, id="JOB009"):
 
 
 def _ended(own: Sequence[Event], how: str) -> str:
-    """What ended so, where no rank is known of it: the pods that the lines name, else the job or a process."""
-    named = (event.details.get("pod", "") for event in own if event.details["how"] == how)
-    if pods := list(dict.fromkeys(filter(None, named))):
-        return f"pod{'s' if len(pods) > 1 else ''} {few(pods)}"
+    """What ended so, where no rank is known of it: the pods, or the jobs of a log of several, that the lines name, else
+    the job or a process."""
+    named = (event.details.get("unit", "") for event in own if event.details["how"] == how)
+    if units := list(dict.fromkeys(filter(None, named))):
+        return f"{'pod' if how == 'no room' else 'job'}{'s' if len(units) > 1 else ''} {few(units)}"
     return "the job" if how in _OF_JOB else "a process"
 
 

@@ -17,7 +17,7 @@ from topodiag.evidence.signatures.literals import parts_of_lines
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
 
-MENDED = JSON_LINES, WRAPPED_LINES = "json-lines", "wrapped-lines"
+MENDED = JSON_LINES, WRAPPED_LINES, JOB_EVENTS = "json-lines", "wrapped-lines", "job-events"
 """Layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""
 MAX_LINE_BYTES = 1 << 20
 """A longer line is passed on in pieces, as it is: runtimes cut theirs at 16 KiB."""

@@ -3,6 +3,8 @@
 Only short texts are mended, those that somebody pasted. A piece is put behind a line only where the watchdog has not
 come to the end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
 
+Of HTCondor's log of events, how a job ended is put behind the line that says which job it is.
+
 What programs and people put round the lines of a text without a word of their own: colours, and the `> ` of mail.
 """
 
@@ -12,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
-from topodiag.evidence.nccl_log.input.json_lines import JSON_LINES, WRAPPED_LINES, json_lines
+from topodiag.evidence.nccl_log.input.json_lines import JOB_EVENTS, JSON_LINES, WRAPPED_LINES, json_lines
 from topodiag.evidence.signatures.literals import parts_of_lines, plain
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
@@ -23,6 +25,11 @@ COLOURS, QUOTED, LABELLED = "colours", "quoted", "label:"
 OF_CONTAINERS = (f"{LABELLED}compose", f"{LABELLED}pod")
 """Labels that say neither rank nor time: taken off the lines of jobs, too."""
 _MARK = regex(rb"^>[ \t]?", re.M)
+_OF_JOBS = regex(rb"\s{0,8}0\d\d \(\d{1,12}\.\d{3}\.\d{3}\) ")
+_JOB_ENDED = regex(rb"^(005 \(.{1,80} Job terminated\.)\r?\n[ \t]{1,8}(\([01]\) .{1,80})$", re.M)
+"""SOURCE: HTCondor src/condor_utils/condor_event.cpp (ULogEvent::formatHeader, TerminatedEvent::formatBody)."""
+_MOST_OF_EVENT = 1 << 12
+"""Bytes of an event that tell how its job ended."""
 _LONGEST = 64
 """Bytes of a line whose begin shows what is taken off: of a longer one without an end no more are kept."""
 
@@ -35,6 +42,8 @@ def dress_of(head: bytes) -> Iterator[str]:
     lines = [line for line in head.splitlines() if line.strip()]
     if len(lines) > 1 and all(line.startswith(b">") for line in lines[:-1]):  # the last one may be cut
         yield QUOTED
+    if _OF_JOBS.match(head) is not None:
+        yield JOB_EVENTS
 
 
 def label_of(head: bytes, whole: bool) -> str:
@@ -51,9 +60,22 @@ def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
         return json_lines(blocks)
     if layer == WRAPPED_LINES:
         return whole_lines(blocks)
+    if layer == JOB_EVENTS:
+        return _whole_events(blocks)
     if layer.startswith(LABELLED):
         return _without_labels(blocks, layer.removeprefix(LABELLED))
     return plain(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in parts_of_lines(blocks, _LONGEST))
+
+
+def _whole_events(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    held = b""
+    for part in parts_of_lines(blocks, _MOST_OF_EVENT):
+        text = held + part
+        last = (b"\n" + text).rfind(b"\n005 (", max(0, len(text) - _MOST_OF_EVENT))
+        done = text[:last] if last >= 0 else text
+        yield _JOB_ENDED.sub(rb"\1 \2\n", done)
+        held = text[len(done) :]
+    yield _JOB_ENDED.sub(rb"\1 \2\n", held)
 
 
 def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
