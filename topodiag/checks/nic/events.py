@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
+from math import inf
 
 from topodiag.checks.interface import HasOrigin, NodeCheck
 from topodiag.checks.shared.devices import BOOT_S
@@ -130,7 +131,7 @@ def _unsteady(node: Node) -> Iterator[PortTrouble]:
     lines_only = not (node.nics or node.gpus or node.pci)
     for port in changes(node):
         shown: Sequence[Event] = port.events
-        downs = [event for event in shown[:-1] if is_down(event)]
+        downs = [one for one, other in pairwise(shown) if is_down(one) and is_up(other)]
         again = sum(is_up(one) and is_up(other) for one, other in pairwise(shown))
         words, confidence = f"its link went down and came back {plural(len(downs), 'time')}", Confidence.HIGH
         if port.plain and _close_together(downs):
@@ -212,6 +213,10 @@ def _bit_errors(port: NicPort) -> Fact[str]:
 # The ups and downs of network ports by the kernel log, port by port.
 
 
+_STARTS = ("Command line: ", "PM: suspend exit")
+"""How the kernel begins once the machine was off, or asleep."""
+OPENED_S = 5.0
+"""Longest time after which a driver that opened a port calls it down, as its link is not trained yet."""
 _NAME = r"[A-Za-z][\w.-]{1,31}"
 _UPS, _DOWNS = frozenset({"up", "active"}), frozenset({"down", "unplugged"})
 _OF_ANY_DRIVER = "kernel.link_is"
@@ -239,25 +244,18 @@ def is_down(event: Event) -> bool:
 
 def changes(node: Node) -> list[Changes]:
     """The ups and downs of each port that no evidence keeps from the job's traffic. A bond repeats what a driver says
-    of a port: one of both is kept. A port that is set down, and comes back, has not changed by itself."""
+    of a port: one of both is kept. A port that is set down, and comes back, has not changed by itself, nor has one that
+    goes down with its machine."""
     by_port: dict[tuple[str | None, str], list[Event]] = defaultdict(list)
     plain: dict[tuple[str | None, str], bool] = {}
     buses: dict[str, str] = {}
-    set_down: set[str] = set()
-    for event in node.events:
+    for event in _by_themselves(node):
         if event.kind == "link-set":
-            set_down |= set(re.findall(_NAME, event.text))
+            _leave_last_falls(by_port.values())
             continue
-        of_adapter = "module" in event.fields
-        if not _counts(event) or not (of_adapter or event.signature == _OF_ANY_DRIVER):
-            continue
-        interface = _interface(event)
+        interface, of_adapter = _interface(event), "module" in event.fields
         if interface and event.bus_id is not None:
             buses.setdefault(interface, event.bus_id)
-        if interface in set_down:
-            if is_up(event):
-                set_down.discard(interface)
-            continue
         key = (event.bus_id, "" if event.bus_id is not None else interface)
         if key != (None, "") or of_adapter:
             by_port[key].append(event)
@@ -266,13 +264,40 @@ def changes(node: Node) -> list[Changes]:
     return [
         Changes(name_of(node, key[0], events), nic, tuple(events), plain[key])
         for key, events in by_port.items()
-        if not is_foreign(nic := nic_of(node, key[0])) and not (plain[key] and node.nics and nic is None)
+        if events and not is_foreign(nic := nic_of(node, key[0])) and not (plain[key] and node.nics and nic is None)
     ]
+
+
+def _by_themselves(node: Node) -> Iterator[Event]:
+    """The ups and downs without those of a port that somebody sets down, until it is back, or that a driver has just
+    opened; and where the machine starts."""
+    set_down: set[str] = set()
+    opened_s = -inf
+    for event in node.events:
+        if event.kind == "link-set":
+            set_down |= set(re.findall(_NAME, event.text))
+            opened_s = opened_s if event.time_s is None else event.time_s
+            if event.text.startswith(_STARTS):
+                yield event
+        elif _counts(event):
+            untrained = is_down(event) and "module" not in event.fields
+            if _interface(event) not in set_down:
+                if not (untrained and 0 <= (event.time_s or -inf) - opened_s <= OPENED_S):
+                    yield event
+            elif is_up(event):
+                set_down.discard(_interface(event))
 
 
 def _counts(event: Event) -> bool:
     booted = event.time_s is None or event.time_s > BOOT_S
-    return booted and event.kind in ("mlx5", "link") and (is_down(event) or is_up(event))
+    named = "module" in event.fields or event.signature == _OF_ANY_DRIVER
+    return booted and named and event.kind in ("mlx5", "link") and (is_down(event) or is_up(event))
+
+
+def _leave_last_falls(ports: Iterable[list[Event]]) -> None:
+    for events in ports:
+        while events and is_down(events[-1]):
+            events.pop()
 
 
 def _leave_repeats(by_port: dict[tuple[str | None, str], list[Event]], buses: dict[str, str]) -> None:

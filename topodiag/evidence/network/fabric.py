@@ -188,15 +188,18 @@ class SwitchLog(OfPage):
                 ports.setdefault(port, []).append((word, line))
         for port, changes in ports.items():
             words = [word for word, _ in changes]
-            downs = [line for word, line in changes if word != "up"]
+            # A port that is down already does not go down: a driver says so again when it opens the port.
+            falls = [
+                line for before, (word, line) in zip(["up", *words], changes, strict=False) if word != "up" == before
+            ]
             back = words[-1] == "up"
-            if not downs or (back and len(downs) == 1 and _is_of_host(port)):
+            if not falls or (back and len(falls) == 1 and _is_of_host(port)):
                 continue
             if back:
-                times = f"{len(downs)} times" if len(downs) > 1 else "once"
-                downs[0].report("nic.flap", f"{port} went down and came back {times}", Trust.PROGRAM)
+                times = f"{len(falls)} times" if len(falls) > 1 else "once"
+                falls[0].report("nic.flap", f"{port} went down and came back {times}", Trust.PROGRAM)
             elif not (port.startswith(_PLAIN) and set(words) == {"down"}):
-                downs[-1].report("nic.port_down", f"{port} is down by the last word of this log", Trust.PROGRAM)
+                changes[-1][1].report("nic.port_down", f"{port} is down by the last word of this log", Trust.PROGRAM)
 
 
 def _is_of_host(port: str) -> bool:
