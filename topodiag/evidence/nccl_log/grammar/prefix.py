@@ -31,6 +31,8 @@ _MASKED_REACH = 600
 _MOST_SENTENCE = 2000
 """Characters that are kept of a job's line: torch prints two fingerprints on one. Of a longer one both ends are, as
 DeepSpeed prints how a process ended behind its whole command."""
+_OWN_ENDS = ("exception", "loader", "exit", "crash")
+"""Ends of a process that the line is of, or one that it started: a service's own affair."""
 _BRACKETS = "[]<>(){}\"'`"
 
 
@@ -177,6 +179,9 @@ def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     bare = wrappers.unwrap(text).text
     sentence = next((part for part in (text, bare) if job_lines.said_of(part) is not None), None)
     if sentence is None:
+        return None
+    kind, named = job_lines.said_of(sentence) or ("", {})
+    if kind == "ended" and named.get("how") in _OWN_ENDS and _LIKE["of_service"].match(text) is not None:
         return None
     label, ts = label_of(text[:300])
     if bare.startswith(("slurmstepd:", "srun:")):  # of the job, in the output of whichever task
