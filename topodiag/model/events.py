@@ -57,11 +57,11 @@ class Event:
 
     Kinds of the kernel's messages: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the driver
     could not start a GPU), gpu-reset (it refuses work on a GPU until a reset), gsp (the processor of a GPU does not
-    answer its driver), aer, mlx5, link, link-set (somebody takes a link down, or a driver or the machine starts),
-    nvrm, pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the processor, its
-    memory, or the kernel itself), storage (a server or disk that does not answer, or does again), hung-task, amdgpu
-    (its driver meets trouble with a GPU), amdgpu-error (another line that it calls an error). Of them an agent tells
-    what it remembers, and nothing of what came before (the last Xid of a GPU).
+    answer its driver), aer, mlx5, link, link-set (somebody takes a link down or pulls a device, or a driver or the
+    machine starts), nvrm, pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the
+    processor, its memory, or the kernel itself), storage (a server or disk that does not answer, or does again),
+    hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line that it calls an error). Of
+    them an agent tells what it remembers, and nothing of what came before (the last Xid of a GPU).
     """
 
     kind: str

@@ -36,6 +36,9 @@ _FAILURES = ("JOB005", "JOB001")
 _MEMBERS_MISSING = "JOB001"
 """Ranks that did not come up: hardly ever the cause."""
 
+_MACHINE_STOPS = ("HST007", Severity.ERROR)
+"""The kernel or its processors are at an end, and all that runs there."""
+
 _SETTINGS = ("ENV", "JOB003")
 """Checks that find settings."""
 
@@ -167,6 +170,7 @@ def _key(finding: Finding, failed: bool) -> Key:
         -finding.severity,
         finding.id == _MEMBERS_MISSING,
         slow_only,
+        (finding.id, finding.severity) != _MACHINE_STOPS,
         -finding.confidence,
         -lost,
         _stage(finding.id),

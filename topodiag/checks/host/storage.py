@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.node.kernel import lasted_s, log_was_read, no_log
@@ -20,6 +21,8 @@ _SERVERS = {
 }
 """Entries of the catalogue by which a server does not answer, and the one by which it does again."""
 _DISKS = ("kernel.disk_error", "kernel.file_system_error")
+PULLED_S = 5.0
+"""Longest time after a USB device was pulled in which what still reads its disk meets errors."""
 _SHOWN = 4
 
 
@@ -44,8 +47,8 @@ class StorageStalls(NodeCheck, id="HST006"):
         A server that answered again, as far as the log goes, is a note; it is likely to be why ranks waited about as
         long at that time. In a few lines of a log a server that does not answer is likely: it may have come back in the
         rest. Tasks that were blocked are a warning, as the line does not say for what they wait, and nothing beside
-        storage that does not answer. Shared memory without room is a limit (HST001). No kernel log in the evidence:
-        unknown. A few lines of one: unknown.
+        storage that does not answer. A disk of which the first error comes right after a USB device was pulled. Shared
+        memory without room is a limit (HST001). No kernel log in the evidence: unknown. A few lines of one: unknown.
 
     How to confirm
         ps -eo pid,stat,wchan:30,args | grep ' D'        processes that wait in the kernel
@@ -69,6 +72,24 @@ class StorageStalls(NodeCheck, id="HST006"):
         answer = self.any_of(judged, (*stalls, None if named else _blocked(self, judged, tasks)))
         unread = not answer.findings and not log_was_read(judged)
         return self.unknown(judged, no_log(judged)) if unread else answer
+
+
+def _disk_of(event: Event) -> str:
+    """The disk of a partition, or the name as it stands."""
+    name = str(event.fields.get("name", ""))
+    return name.rstrip("0123456789") if name.startswith("sd") else name
+
+
+def _pulled(events: Sequence[Event]) -> set[str]:
+    """Disks whose first error comes right after a USB device was pulled: nothing failed."""
+    pulled_s = -inf
+    first: dict[str, bool] = {}
+    for event in events:
+        if "USB disconnect" in event.text:
+            pulled_s = event.time_s or -inf
+        elif event.signature in _DISKS:
+            first.setdefault(_disk_of(event), 0 <= (event.time_s or -inf) - pulled_s <= PULLED_S)
+    return {name for name, was_pulled in first.items() if was_pulled and name.startswith("sd")}
 
 
 def _servers(check: NodeCheck, node: Node, events: Sequence[Event], whole: bool) -> Iterator[Finding]:
@@ -103,7 +124,9 @@ def _servers(check: NodeCheck, node: Node, events: Sequence[Event], whole: bool)
 
 
 def _disks(check: NodeCheck, node: Node, events: Sequence[Event]) -> Finding | None:
-    by_disk = grouped((str(event.fields["name"]), event) for event in events if event.signature in _DISKS)
+    pulled = _pulled(node.events)
+    of_disks = (event for event in events if event.signature in _DISKS and _disk_of(event) not in pulled)
+    by_disk = grouped((str(event.fields["name"]), event) for event in of_disks)
     first = [own[0] for own in by_disk.values()]
     if not first:
         return None

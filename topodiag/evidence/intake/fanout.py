@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from topodiag.evidence.intake.same_node import ids_of_text
+from topodiag.evidence.intake.same_node import BOARD, ids_of_text
 from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.words.node_sets import NodeSetError, expand
 from topodiag.words.own_data import own_data, patterns
@@ -153,7 +153,7 @@ def _is_one_machine(texts: Iterable[str]) -> bool:
     """Whether two of the texts hold one serial: sections of one machine under names that look like hosts."""
     met: set[str] = set()
     for text in dict.fromkeys(texts):  # hosts that print the same share a text
-        serials = {serial for _, serial in ids_of_text(text)}
+        serials = {serial for label, serial in ids_of_text(text) if label != BOARD}
         if not met.isdisjoint(serials):
             return True
         met |= serials

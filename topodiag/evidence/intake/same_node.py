@@ -26,6 +26,8 @@ _SERIALS = tuple(
 )
 _NOBODY = {"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)", "error", "warning", "note"}
 _MOST_IDS = 400
+BOARD = "board "
+"""The label of the name of a machine's kind: others have it, too."""
 
 
 def host_of_text(blob: Blob) -> str:
@@ -50,7 +52,8 @@ def host_of_log(head: bytes) -> str:
 
 def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
     """What only one machine has, as (device, serial): UUIDs of its GPUs, GUIDs of its adapters; so many of each kind.
-    Two texts that share a serial are of one host; two that give one device different serials are not."""
+    Two texts that share a serial are of one host; two that give one device different serials are not. That of the board
+    is the name of its kind: it only parts."""
     ids: set[tuple[str, str]] = set()
     for kind, literal, pattern in _SERIALS:
         for match in pattern.finditer(text) if literal in text else ():
@@ -128,7 +131,8 @@ def _roots(pieces: Sequence[Piece]) -> list[int]:
     sets = Sets[int]()
     first: dict[str, int] = {}
     for number, piece in enumerate(pieces):
-        for key in ([f"host {short_name(piece.host)}"] if piece.host else []) + [f"id {pair[1]}" for pair in piece.ids]:
+        serials = [f"id {serial}" for label, serial in piece.ids if label != BOARD]
+        for key in ([f"host {short_name(piece.host)}"] if piece.host else []) + serials:
             sets.join(number, first.setdefault(key, number))
     return [sets.root(number) for number in range(len(pieces))]
 
