@@ -64,7 +64,7 @@ def open_case(
 
 def _read(paths: Sequence[str], sizes: Layout | None, *, measured: bool) -> Case:
     """All that the paths hold, by subject. Raises as `open_case` does."""
-    intake = gathered(paths)
+    intake = _without_environments(gathered(paths))
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not (measured or intake.of(*JUDGED)):
         return _alive(intake)
@@ -91,6 +91,21 @@ def _read(paths: Sequence[str], sizes: Layout | None, *, measured: bool) -> Case
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
     return _with_merged_nodes(case)
+
+
+def _without_environments(intake: Intake) -> Intake:
+    """The evidence, in which an environment that a shell printed is one more text where it lies among texts of programs
+    and no tool shows the node: it captures no machine, and nobody knows that a job had it."""
+    shown = intake.of(*NODE_KINDS)
+    listed = [piece for piece in shown if piece.sources == ("settings",) and piece.path != STDIN]
+    by_tools = [piece for piece in shown if piece not in listed and piece.sources != ("table",)]
+    if by_tools or not listed or not any(piece.is_any(_OF_PROGRAMS) for piece in intake.pieces if piece not in shown):
+        return intake
+    from topodiag.evidence.host.settings import of_shell  # noqa: PLC0415 - only where settings lie among texts
+
+    environments = [piece for piece in listed if of_shell(read_piece(intake, piece).text)]
+    as_text = (replace(p, kinds=(Kind.TEXT,), sources=()) if p in environments else p for p in intake.pieces)
+    return replace(intake, pieces=tuple(as_text))
 
 
 def _holds_table(piece: Piece, *, measured: bool) -> bool:

@@ -28,6 +28,7 @@ from topodiag.app.case.ras import (
 )
 from topodiag.evidence.assignments import COMMANDED, assigned, stated_in
 from topodiag.evidence.flight.flight_recorder import read_flight
+from topodiag.evidence.host.settings import of_shell
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.log_plan import is_read
 from topodiag.evidence.intake.one_file import HEAD_BYTES
@@ -42,7 +43,7 @@ from topodiag.evidence.live.stacks import MAX_BYTES as STACKS_BYTES
 from topodiag.evidence.live.stacks import read_stacks
 from topodiag.evidence.live.step_times import MAX_BYTES as STEPS_BYTES
 from topodiag.evidence.live.step_times import holds_steps, lines_of_file, read_steps
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.job import FlightRecord, GivenSetting, Job
@@ -267,9 +268,6 @@ def _of_start(series: Sequence[StepSeries], number: int, jobs: int) -> Sequence[
 SCRIPT_BYTES = 1 << 20
 """A script has kilobytes."""
 
-_OF_SHELL = regex(r"(?m)^(?:PATH|HOME|PWD|USER|SHLVL|HOSTNAME)=")
-"""`.deepspeed_env`, `nccl.env` and files of exports have none of these."""
-
 
 def with_scripts(case: Case, intake: Intake) -> Case:
     """The case, with what scripts set for its job where it has one alone: of several nobody knows which one they start.
@@ -296,7 +294,7 @@ def with_scripts(case: Case, intake: Intake) -> Case:
 def _settings(blob: Blob) -> list[GivenSetting]:
     """What a text sets. In one that is no script a sentence may advise a setting: only its commands count. Of an
     environment that a shell on a node printed nobody knows that a job had it."""
-    if _OF_SHELL.search(blob.text) is not None:
+    if of_shell(blob.text):
         return []
     read, above = [], ""
     script = blob.data.startswith(b"#!")

@@ -37,6 +37,7 @@ _NAMESPACE = "serviceaccount/namespace"
 """The file in a pod that names its namespace (Kubernetes, "Accessing the Kubernetes API from a Pod")."""
 REPLACED = regex(r"<replaced: [^<>\n]{1,80}>|<hidden>")
 """What the collector writes for a value that is not of the form that its variable takes: the value is not known."""
+_OF_SHELL = regex(r"^(?:PATH|HOME|PWD|USER|SHLVL|HOSTNAME)=", re.MULTILINE)
 _LOGIN = ("PATH=", "HOME=", "PWD=", "SHLVL=", "SHELL=", "USER=", "SLURM_", "KUBERNETES_")
 
 
@@ -99,6 +100,11 @@ class Settings(Source):
         else:
             _read_bare(into, _is_conf(blob.name, head))
         return into.parsed
+
+
+def of_shell(text: str) -> bool:
+    """Whether a shell's own variables are set here: `.deepspeed_env`, `nccl.env` and files of exports have none."""
+    return _OF_SHELL.search(text) is not None
 
 
 def _is_name(text: str) -> bool:
