@@ -99,6 +99,8 @@ class EndContext:
             return True
         if how in _FROM_OUTSIDE:
             return self._is_removed(event)
+        if how == "worker" and "memory" in self._hows:
+            return True  # the kernel ends the process that holds most: of a training a worker of its loader
         if how in _OF_PROGRAM and is_below_one(event, self._heads):
             return False
         if how == "killed" and ("named_rank" in event.details or is_below_one(event, self._heads)):
