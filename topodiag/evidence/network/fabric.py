@@ -199,7 +199,8 @@ class SwitchLog(OfPage):
                 times = f"{len(falls)} times" if len(falls) > 1 else "once"
                 falls[0].report("nic.flap", f"{port} went down and came back {times}", Trust.PROGRAM)
             elif not (port.startswith(_PLAIN) and set(words) == {"down"}):
-                changes[-1][1].report("nic.port_down", f"{port} is down by the last word of this log", Trust.PROGRAM)
+                log = "the kernel's log" if _OF_LOGS["by_kernel"].search(changes[-1][1].text) else "this log"
+                changes[-1][1].report("nic.port_down", f"{port} is down by the last word of {log}", Trust.PROGRAM)
 
 
 def _is_of_host(port: str) -> bool:
