@@ -173,8 +173,8 @@ class NicPortDown(NodeCheck, id="NIC001"):
 
     What it finds
         Ports of the NICs that carry the job's traffic which are down, disabled, without a subnet manager (INIT),
-        known to one that has not configured them (INIT with an SM lid) or not activated them (ARMED), or in link error
-        recovery.
+        known to one that has not configured them (INIT with an SM lid, or DOWN with a link) or not activated them
+        (ARMED), or in link error recovery.
 
     Why it matters
         The GPU next to that NIC loses its path out of the node: 50 GB/s at 400 Gb/s. NCCL leaves the port out without a
@@ -277,7 +277,7 @@ def _fault(node: Node, port: Port) -> str:
     phys = port.phys.lower()
     if port.is_up or (not port.state and phys == "linkup"):
         return "link error recovery" if phys == "linkerrorrecovery" else ""
-    if port.state == "INIT":
+    if port.state == "INIT" or (port.state == "DOWN" and _has_cable(port)):
         known = "not configured by the subnet manager" if port.port.sm_lid.value else "no subnet manager"
         return known if port.layer != "Ethernet" else "training"
     if port.state == "ARMED":
@@ -308,7 +308,7 @@ def _is_spare(port: Port, ports: Sequence[Port]) -> bool:
     """Whether no card of this product uses this place, while this very card is up by another port."""
     alike = [other for other in ports if other.place == port.place and product(other.nic) == product(port.nic)]
     mates = [other for other in ports if other.card == port.card and other is not port]
-    if _had_address(port):
+    if _had_address(port) or _has_cable(port):
         return False
     return any(mate.is_up for mate in mates) and not any(other.is_up for other in alike)
 
@@ -328,6 +328,11 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
 def _had_address(port: Port) -> bool:
     """Whether a subnet manager gave the port an address of its own: it was in the fabric since its driver came up."""
     return port.layer == "InfiniBand" and 0 < port.port.lid.get(0) <= HIGHEST_LID
+
+
+def _has_cable(port: Port) -> bool:
+    """Whether a port of a fabric has a link, whatever its logical state is: that is the subnet manager's to raise."""
+    return port.layer == "InfiniBand" and port.phys.lower() == "linkup"
 
 
 def _stands_alone(port: Port, ports: Sequence[Port]) -> bool:
@@ -357,7 +362,7 @@ def _shown(node: Node, bad: Sequence[Port]) -> Iterator[Fact[Any]]:
         device = netdev_of(node, port)
         yield port.port.state
         yield port.port.phys_state
-        if port.state == "INIT":
+        if port.state == "INIT" or _has_cable(port):
             yield port.port.sm_lid
         if device is not None and port.layer == "Ethernet":
             yield device.carrier

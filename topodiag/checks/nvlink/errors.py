@@ -26,6 +26,9 @@ CRC_FAIL_PER_S = 100.0
 (DCGM_LIMIT_MAX_NVLINK_CRC_ERROR, modules/health/DcgmHealthWatch.cpp)."""
 
 
+FULL = (0xFFFF, 0xFFFF_FFFF)
+"""Where a counter of 16 or 32 bits stands still: more than any training at boot counts."""
+
 CRC = frozenset({"crc", "crc_flit", "crc_data"})
 
 
@@ -49,7 +52,8 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
 
     What it finds
         Links whose replay, recovery, CRC or (on NVLink 5) packet, integrity and recovery counters grow between two
-        samples. With one sample only: totals far above the errors of training at boot, as a hint.
+        samples. With one sample only: totals far above the errors of training at boot, as a hint; a counter
+        that has reached its end is a warning.
 
     Why it matters
         A replay sends a packet again. During a recovery the link stops for milliseconds, and all rings wait for it: a
@@ -156,13 +160,14 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
     def _large(self, node: Node, name: str, readings: Sequence[Reading]) -> Finding:
         limit = LIMITS[name]
         worst = max(readings, key=lambda reading: reading.amount)
-        serious = name == "link_recovery_failed"
+        serious = name == "link_recovery_failed" or worst.amount in FULL
+        where = worst.place if len(readings) == 1 else f"{_who(readings)}, on {plural(len(readings), 'link')}"
         return self.finding(
             self.where(node, gpus=_gpus(readings), links=[reading.place for reading in readings]),
             Advice(confidence=Confidence.MEDIUM),
-            f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
+            f"{where}: {'' if len(readings) == 1 else 'up to '}{worst.amount} NVLink {_words(name)} errors since boot",
             sure=serious,
-            observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
+            observed=f"{worst.amount} on {worst.place}{', all that it can count' if worst.amount in FULL else ''}",
             expected=f"fewer than {limit['total']} per link since boot; one sample cannot say whether it grows",
             fix=self.steps("two samples", "link errors"),
             cost=f"{limit['meaning']}, at some time since boot",
