@@ -15,7 +15,7 @@ from math import exp, fsum, isfinite, log, prod
 
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
-from topodiag.expect.other_runs import Judged, refuted
+from topodiag.expect.other_runs import ALIKE, Judged, refuted
 from topodiag.expect.rates import Rates
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import Setup
@@ -25,7 +25,7 @@ from topodiag.expect.wires import Wires
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, plural, spell_bytes, spell_gbs, spell_us
 
 SPREAD = 0.07
 """How far a right cause's prediction is off, as a share: what healthy machines show around their own expectation."""
@@ -68,13 +68,14 @@ class Evidence:
     """What is known beside the numbers: what the checks say of bundles of the run's nodes and of logs of the run.
 
     `all_nodes`: every node of the run has a bundle, so that a clean verdict on them excludes a fault. `network` is what
-    a log shows in use: `rdma`, `sockets`, ...; "" where none does.
+    a log shows in use: `rdma`, `sockets`, ...; "" where none does. `alike`: runs on other nodes that reach the same.
     """
 
     nodes: tuple[Outcome, ...] = ()
     logs: tuple[Outcome, ...] = ()
     all_nodes: bool = False
     network: str = ""
+    alike: int = 0
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -279,7 +280,7 @@ def _prediction(case: _Case, predicted: float, most: float | None) -> str:
 
 
 def _speaking(case: _Case, cause: Cause) -> list[_EvidenceWeight]:
-    return [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)]
+    return [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause), *_alike(case, cause)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,3 +344,10 @@ def _floor(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
     elif times < QUICK_START:
         words = f"against: the smallest operation takes {spell_us(case.latency_us)}, no more than NCCL assumes"
         yield _EvidenceWeight(0.2, words, indirect=True)
+
+
+def _alike(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
+    """The same figure on several nodes speaks for what they have in common, and not for a fault of a part."""
+    if cause.of_part and case.known.alike:
+        words = f"against: {plural(case.known.alike, 'run')} on other nodes to within {1 - ALIKE:.0%}"
+        yield _EvidenceWeight(AGAINST, words, indirect=True)

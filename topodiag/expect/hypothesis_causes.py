@@ -78,6 +78,8 @@ class Cause:
     cleared_by_nodes: tuple[str, ...] = ()
     both_ways: bool = False
     """Whether it costs only where a link carries both directions at once."""
+    of_part: bool = False
+    """Whether it is a fault of one part, which two nodes do not have by the same amount."""
     shown: str = ""
     """What shows the fault itself, where the machine or a setting does."""
 

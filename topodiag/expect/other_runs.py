@@ -1,4 +1,5 @@
-"""What other runs on the same nodes say of a cause: one that reaches more than the cause leaves to it rules it out."""
+"""What other runs say of a cause: on the same nodes one that reaches more than the cause leaves to it rules it out; on
+other nodes one that reaches the same speaks against a fault of one part."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ AS_EXPECTED = 0.95
 MORE = 1.15
 """Times what a cause leaves from which a run cannot have met it: prices are off by some percent."""
 MOST_OTHERS = 4
+ALIKE = 0.99
+"""Share of the faster of two runs from which both reach the same: runs of healthy machines differ by a percent."""
 ONE_WAY = frozenset({"broadcast", "reduce", "gather", "scatter"})
 """Collectives of which a link between two nodes carries one direction at a time."""
 
@@ -42,6 +45,21 @@ def on_same_nodes(run: BenchRun, judged: Iterable[Judged]) -> tuple[Judged, ...]
         and other.modelled.expectation is not None
     )
     return tuple(sorted(others, key=lambda other: -(other.verdict.measured_gbs or 0.0))[:MOST_OTHERS])
+
+
+def alike_elsewhere(one: Judged, judged: Iterable[Judged]) -> int:
+    """How many runs of the collective, with as many ranks on nodes that are none of this run's, reach what it does."""
+    mine = one.verdict.measured_gbs
+    others = (
+        other.verdict.measured_gbs
+        for other in judged
+        if other.run.collective == one.run.collective
+        and other.run.nranks == one.run.nranks
+        and one.run.hosts
+        and other.run.hosts
+        and not set(one.run.hosts) & set(other.run.hosts)
+    )
+    return sum(bool(mine and gbs and min(mine, gbs) >= ALIKE * max(mine, gbs)) for gbs in others)
 
 
 def refuted(cause: Cause, others: Sequence[Judged]) -> str:

@@ -19,7 +19,7 @@ from topodiag.expect.expect import Expected
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
 from topodiag.expect.machine import expected_of, hosts_of, lacking, machine_of_run
-from topodiag.expect.other_runs import Judged, on_same_nodes
+from topodiag.expect.other_runs import Judged, alike_elsewhere, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
@@ -82,7 +82,10 @@ def judged_runs(
             judged.append(_judged(measured, own, chosen))
             known.append(_known_of(measured, near, of_nodes, of_file, seen_kind(jobs or own.jobs)))
     pairs = zip(judged, known, strict=True)
-    benchmarks = tuple(_explained(one, evidence, on_same_nodes(one.run, judged)) for one, evidence in pairs)
+    benchmarks = tuple(
+        _explained(one, replace(evidence, alike=alike_elsewhere(one, judged)), on_same_nodes(one.run, judged))
+        for one, evidence in pairs
+    )
     unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
     gaps = (*unlike, *_gaps(machine, benchmarks))
     return Result(outcomes=(*run(Subject.BENCH, benchmarks), *logged), benchmarks=benchmarks, not_observed=gaps)
