@@ -11,7 +11,7 @@ from tests.checks import jobs, nodes
 from tests.tables import examples
 from tests.verdict.judged import LOG, Given, measured, running, seen, shown, verdict, verdict_of
 from tests.verdict.test_order import W, found
-from topodiag.model.bench import OSU, BenchRun, Hypothesis
+from topodiag.model.bench import BenchRun, Hypothesis
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Cost, Coverage, Follows, Outcome, Severity, Status, Where
 from topodiag.model.identity import Host, Identity
@@ -244,7 +244,7 @@ def test_a_run_on_amd_is_not_measured_against_a_machine_of_nvidia() -> None:
     assert OF_TWO in " ".join(answer["verdict"]["first"])
 
 
-@pytest.mark.parametrize(("program", "commands"), [("nccl-tests", ['eval "$(topodiag env)"']), (OSU, [])])
+@pytest.mark.parametrize(("program", "commands"), [("nccl-tests", ['eval "$(topodiag env)"']), ("OSU", [])])
 def test_a_table_of_mpi_asks_for_no_log_of_nccl(program: str, commands: list[str]) -> None:
     case = Case(runs=(BenchRun("a table", (), program=program),))
     assert [step.command for step in verdict(case=case).next_evidence] == commands

@@ -21,8 +21,8 @@ from topodiag.words.dialect import Maker
 SLOW_PLACEMENT = 0.3
 """Share of the bandwidth that a placement must lack beside another one for the topology to be its bottleneck."""
 
-OSU = "OSU"
-"""The `program` of runs of the OSU micro-benchmarks."""
+MPI_PROGRAMS = ("OSU", "IMB")
+"""The `program` of runs of the OSU micro-benchmarks and of the Intel MPI Benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class BenchRun:
     @property
     def is_foreign(self) -> bool:
         """Whether it measured MPI: nothing here models what MPI should reach, so that no check judges it."""
-        return self.program == OSU
+        return self.program in MPI_PROGRAMS
 
     @property
     def least_bytes(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import regex
-from topodiag.model.bench import OSU, Benchmark
+from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.provenance import Origin, Topic
 from topodiag.model.result import Result
@@ -206,7 +206,7 @@ def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
 
 def _of_the_jobs(jobs: Sequence[Job], scene: Scene) -> Iterator[NextEvidence]:
     """The rest of their output, or NCCL's log of another run, which shows nothing of one that is over, or of MPI."""
-    of_mpi = bool(scene.case.runs) and all(run.program == OSU for run in scene.case.runs)
+    of_mpi = bool(scene.case.runs) and all(run.is_foreign for run in scene.case.runs)
     goes_on = any(not job.done for job in jobs) if jobs else not of_mpi
     if any(cut_words(job, scene) for job in jobs):
         yield _step("output")

@@ -19,7 +19,7 @@ from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Read, TextReader
 from topodiag.evidence.network.perftest import pair_runs
 from topodiag.evidence.signatures.wrappers import Unwrapped
-from topodiag.model.bench import OSU, BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
@@ -47,8 +47,8 @@ def read_file(data: bytes, name: str) -> Read:
     drafts = _without_quoted_summaries(read.drafts)
     _count_one_rank_tables(drafts)
     runs = tuple(_run(draft, read, name) for draft in drafts) or pair_runs(data.decode("utf-8", "replace"), name)
-    if b"# OSU " in data:
-        runs += (of_mpi := osu_runs(data, name))
+    if b"# OSU " in data or b"# Benchmarking " in data:
+        runs += (of_mpi := mpi_runs(data, name))
         read = replace(read, unread=[], left=0) if of_mpi and not drafts else read
     given = words.commands_of(read.env) if not runs else {}
     settings = {name: (read.env[name].value, line) for name, line in given.items()}
@@ -334,34 +334,40 @@ def _timing(block: object) -> Timing:
     )
 
 
-# --- tables of the OSU micro-benchmarks: by size, the bandwidth or the time of what MPI (or NCCL below it) moves ---
+# --- tables of MPI's benchmarks: by size, the bandwidth or the time of what MPI (or NCCL below it) moves -----------
 #
-#     # OSU MPI-CUDA Bandwidth Test v5.7
-#     # Size      Bandwidth (MB/s)
-#     262144                 9511.51
+#     # OSU MPI-CUDA Bandwidth Test v5.7                # Benchmarking PingPong
+#     # Size      Bandwidth (MB/s)                      # #processes = 2
+#     262144                 9511.51                           #bytes #repetitions      t[usec]   Mbytes/sec
+#                                                              262144          160        29.10      9009.86
 #
-# Of further columns (least and greatest time, overlap) nothing is read. MB are 1e6 bytes; times are microseconds.
-# SOURCE: OSU Micro-Benchmarks c/util/osu_util.c (print_header), c/mpi/pt2pt/osu_bw.c, v3.1 to v7.4.
+# Of the Intel MPI Benchmarks the last column is read, of OSU's the first. MB are 1e6 bytes; times are microseconds.
+# SOURCE: OSU Micro-Benchmarks c/util/osu_util.c (print_header), c/mpi/pt2pt/osu_bw.c, v3.1 to v7.4; Intel MPI
+# Benchmarks src_c/IMB_output.c, 2018 to 2021.
 
 MOST_TABLES = 1000
-_OSU = patterns("evidence/nccl_tests/lines", "osu")
+_MPI = patterns("evidence/nccl_tests/lines", "mpi")
 
 
-def osu_runs(data: bytes, source: str) -> tuple[BenchRun, ...]:
+def mpi_runs(data: bytes, source: str) -> tuple[BenchRun, ...]:
     """The tables of a text, each a run without ranks; none of a head without rows. Never raises for content."""
     tables: list[tuple[BenchRun, list[BenchRow]]] = []
     unit = ""
     for line_number, raw, _ in words.physical(data):
         line = words.labelled(line_number, raw).text
         origin = Origin(source, line_number, line.strip()[:MAX_QUOTE])
-        if (head := _OSU["head"].search(line)) is not None and len(tables) < MOST_TABLES:
-            tables.append((BenchRun(head["title"], (), program=OSU, source=source, origin=origin), []))
+        if (head := _MPI["head"].search(line)) is not None and len(tables) < MOST_TABLES:
+            title, program = (head["title"], "OSU") if head["title"] else (f"IMB {head['imb']}", "IMB")
+            tables.append((BenchRun(title, (), program=program, source=source, origin=origin), []))
             unit = ""
-        elif tables and (column := _OSU["column"].search(line)) is not None:
-            unit = column["unit"]
-        elif unit and (row := _OSU["row"].match(line)) is not None and len(tables[-1][1]) < MAX_ROWS:
+        elif tables and (processes := _MPI["processes"].search(line)) is not None:
+            run, rows = tables[-1]
+            tables[-1] = replace(run, collective=f"{run.collective} on {processes['number']} processes"), rows
+        elif tables and (column := _MPI["column"].search(line)) is not None:
+            unit = column["unit"] or column["last"]
+        elif unit and (row := _MPI["row"].match(line)) is not None and len(tables[-1][1]) < MAX_ROWS:
             value = float(row["value"])
-            gbs = value / 1e3 if unit == "MB/s" else None
+            gbs = value / 1e3 if unit in ("MB/s", "Mbytes/sec") else None
             timing = Timing(None if gbs else value, gbs, gbs)
             tables[-1][1].append(BenchRow(int(row["size"]), out_of_place=timing, origin=origin))
         elif line.strip() and not line.startswith("#"):
