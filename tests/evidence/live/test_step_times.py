@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.tables import examples, texts
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live import step_forms
+from topodiag.evidence.live import step_forms, step_times
 from topodiag.evidence.live.step_forms import MOST_LEARNT, Forms
 from topodiag.evidence.live.step_lines import read_line
 from topodiag.evidence.live.step_times import read_steps
@@ -224,6 +224,42 @@ def test_lines_of_one_form_are_read_in_full_a_few_times_only(monkeypatch: pytest
     for number in range(1000, 2000):
         forms.read(_line(LINES[0], (30, number, 1, 1000 + dice.random(), 2 + dice.random())))
     assert len(read) < 40
+
+
+STAMPS = ("", "[rank3]: ", "2026-03-01 11:{a:02d}:07 ", "2026-03-01 11:{a:02d}:07,123 ", "11:{a:02d}:07 ", "\u00e9 ")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(LINES), st.sampled_from(STAMPS), st.integers(1, 60), st.integers(-3, 20)), max_size=6
+    ),
+    st.floats(0, 3),
+)
+def test_lines_in_a_row_say_by_column_what_each_says(parts: list[tuple[str, str, int, int]], value: float) -> None:
+    n, lines = 100, []
+    for form, stamp, size, ahead in parts:
+        n += ahead
+        numbers = [(n + at, at % 60) for at in range(size)]
+        lines += [stamp.format(a=a) + _line(form, (a, n, 7, value + a, 2 * a)) for n, a in numbers]
+        n += size
+    text = "\n".join(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step_times, "_TOGETHER", 1 << 10)
+        by_column = [(series, list(series.steps)) for series in read_steps(text, "x")]
+        patch.setattr(step_forms, "_LEAST_ALIKE", len(lines) + 1)
+        by_line = [(series, list(series.steps)) for series in read_steps(text, "x")]
+    assert [(series.unit, series.rank, steps) for series, steps in by_column] == [
+        (series.unit, series.rank, steps) for series, steps in by_line
+    ]
+
+
+def test_steps_in_a_row_are_read_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, by_line = megatron(range(1, 2000)), []
+    monkeypatch.setattr(Forms, "read", lambda forms, line, read=Forms.read: by_line.append(line) or read(forms, line))
+    (series,) = read_steps(text, "train.log")
+    assert [step.number for step in series.steps] == list(range(1, 2000))
+    assert series.steps[1500].origin.line == 1501
+    assert len(by_line) < 300
 
 
 def test_a_text_of_ever_new_forms_is_read_in_full(monkeypatch: pytest.MonkeyPatch) -> None:

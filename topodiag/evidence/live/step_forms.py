@@ -2,28 +2,38 @@
 
 A form is learnt by example. The line is read with its own numbers and with others in their place; each value of the
 result must be one of the line's numbers, alike in all of them. Where one is not, such lines are read in full each time.
+Of many such lines in a row, as a training prints them, columns are made without a value for each line: 2 us.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
+from operator import lt
 
 from topodiag.evidence.live.step_lines import MAX_LINE, StepLine, number_of, read_line
+from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
 
 MOST_KNOWN = 24
 """Forms that a line is compared with; the one that was met last comes first."""
 MOST_LEARNT = 200
 """Forms of one text that are learnt: a text of more has none."""
+_LEAST_ALIKE, _MOST_FAILED = 8, 8
+"""Lines in a row that are worth columns, and how often these may be in vain before all lines of a text are read by
+themselves: those of several ranks that print in turn."""
+_LONGEST_FRONT = 300
+"""Characters in front of a step among which a clock is looked for."""
 _PROBES = 4
 _NUMBER = regex(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?")
 _ZERO = "0.,"
 """The signs of a zero."""
 _OF_CLOCK = regex(r"[0-9][:-][0-9]")
 _SCALES = (1.0, 1e-3, 1e-6)
+_WORK = "work"
 _LEAST, _MOST = 1e-9, 1e15
 """Values that `read_line` keeps."""
 
@@ -38,22 +48,35 @@ class _Value:
     inverse: bool = False
 
     def of(self, numbers: Sequence[str] | re.Match[str]) -> float:
-        value = self.scale
-        for token in self.tokens:
-            value *= number_of(numbers[token])
+        return self.product([number_of(numbers[token]) for token in self.tokens])
+
+    def product(self, factors: Iterable[float]) -> float:
+        value = prod(factors, start=self.scale)
         return 1 / value if self.inverse and value else value
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What lines of a form say. `values` None: they are read in full; `number` None: they say nothing of a step."""
+    """What lines of a form say, by numbers of the line. `values`, with _WORK where it is said, None: they are read in
+    full; `number` 0: they say nothing of a step."""
 
     pattern: re.Pattern[str]
-    number: int | None = None
-    total: int | None = None
+    number: int = 0
+    total: int = 0
     values: tuple[tuple[str, _Value], ...] | None = ()
-    work: _Value | None = None
     word: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Lines of one process in a row and what they say of steps, by column: numbers, which rise, times (NaN without a
+    clock), values by unit, and the work of a step, None where they say none."""
+
+    lines: Sequence[str]
+    numbers: Sequence[int]
+    times: Sequence[float]
+    values: Mapping[str, Sequence[float]]
+    work: Sequence[float] | None
 
 
 class Forms:
@@ -61,7 +84,24 @@ class Forms:
 
     def __init__(self) -> None:
         self._known: list[_Form] = []
-        self._learnt = 0
+        self._learnt = self._failed = 0
+
+    def run(self, text: str) -> Run | None:
+        """The lines at the begin of a text that are of the form that was met last, but for the last of them: what
+        follows may be of its step. None where they are few, or not of one process that goes from step to step."""
+        form = self._known[0] if self._known else None
+        if form is None or not form.values or not form.word or self._failed > _MOST_FAILED:
+            return None
+        matches: list[re.Match[str]] = []
+        begin = 0
+        while (end := text.find("\n", begin)) >= 0 and (match := form.pattern.fullmatch(text, begin, end)) is not None:
+            matches.append(match)
+            begin = end + 1
+        if len(matches) < _LEAST_ALIKE:
+            return None
+        run = _by_column(form, matches[:-1])
+        self._failed += run is None
+        return run
 
     def read(self, line: str) -> StepLine | None:
         """What `step_lines.read_line` says of the line."""
@@ -81,16 +121,39 @@ class Forms:
 def _by_form(form: _Form, match: re.Match[str], line: str) -> StepLine | None:
     if form.values is None:
         return read_line(line)
-    if form.number is None:
+    if not form.number:
         return None
     values = {unit: value.of(match) for unit, value in form.values}
-    work = form.work.of(match) if form.work is not None else None
-    for value in (1.0 if work is None else work, *values.values()):
-        if not _LEAST < value < _MOST:
-            return read_line(line)
+    if not _are_kept(values.values()):
+        return read_line(line)
     at = line.rfind(form.word, 0, match.start(form.number)) if form.word else -1
-    total = int(number_of(match[form.total])) if form.total is not None else 0
+    total = int(number_of(match[form.total])) if form.total else 0
+    work = values.pop(_WORK, None)
     return StepLine(int(number_of(match[form.number])), total, values, work, at=at)
+
+
+def _are_kept(values: Iterable[float]) -> bool:
+    return all(_LEAST < value < _MOST for value in values)
+
+
+def _by_column(form: _Form, matches: Sequence[re.Match[str]]) -> Run | None:
+    """What these lines say; None where each has to be read by itself."""
+    lines = [match[0] for match in matches]
+    at = lines[0].rfind(form.word, 0, matches[0].start(form.number))
+    fronts = [without_clock(line[: at + len(form.word)]) for line in lines]
+    if len({front for front, _ in fronts}) > 1 or not 0 <= at <= _LONGEST_FRONT or "rank" in lines[0][at:].lower():
+        return None
+    tokens = {form.number, form.total or form.number}.union(*(value.tokens for _, value in form.values or ()))
+    columns = {token: [float(match[token].replace(",", "")) for match in matches] for token in tokens}
+    values = {
+        unit: list(map(value.product, zip(*(columns[token] for token in value.tokens), strict=True)))
+        for unit, value in form.values or ()
+    }
+    numbers = list(map(int, columns[form.number]))
+    is_one = not form.total or len(set(columns[form.total])) == 1
+    if not (is_one and all(map(lt, numbers, numbers[1:])) and all(map(_are_kept, values.values()))):
+        return None
+    return Run(lines, numbers, [time for _, time in fronts], values, values.pop(_WORK, None))
 
 
 def _learnt(line: str) -> _Form:
@@ -108,7 +171,7 @@ def _learnt(line: str) -> _Form:
     if len(step_lines) < len(read) or '"' in line or "'" in line or not all(map(_is_plain, step_lines)):
         return full
     form = _explained(pattern, step_lines, [[line, *_NUMBER.findall(line)] for line in lines])
-    if form is None or form.number is None:
+    if form is None:
         return full
     start, at = tokens[form.number - 1].start(), step_lines[0].at
     word = line[at:start].rstrip() if at >= 0 else ""
@@ -121,21 +184,16 @@ def _explained(
     pattern: re.Pattern[str], step_lines: Sequence[StepLine], numbers: Sequence[Sequence[str]]
 ) -> _Form | None:
     """The form of lines that say this, each value by the number that it is; None where one is none of them."""
-    first = step_lines[0]
     number = _value([float(step_line.number or 0) for step_line in step_lines], numbers)
     total = _value([float(step_line.total) for step_line in step_lines], numbers)
-    work = _value([step_line.work or 0.0 for step_line in step_lines], numbers)
-    values = {
-        unit: _value([step_line.values.get(unit, 0.0) for step_line in step_lines], numbers) for unit in first.values
-    }
+    read = [step_line.values | ({_WORK: step_line.work} if step_line.work else {}) for step_line in step_lines]
+    values = {unit: _value([one.get(unit, 0.0) for one in read], numbers) for unit in read[0]}
     known = tuple((unit, value) for unit, value in values.items() if value is not None)
-    if any(value is None and read for value, read in ((total, first.total), (work, first.work))):
+    if len(known) < len(values) or any(list(one) != list(values) for one in read):
         return None
-    if len(known) < len(values) or any(list(step_line.values) != list(values) for step_line in step_lines):
+    if number is None or (total is None and step_lines[0].total) or not all(map(_is_one, (number, total))):
         return None
-    if number is None or not all(_is_one(value) for value in (number, total)):
-        return None
-    return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else None, known, work)
+    return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else 0, known)
 
 
 def _is_one(value: _Value | None) -> bool:

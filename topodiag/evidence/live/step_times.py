@@ -20,9 +20,9 @@ from typing import Any
 
 from topodiag.evidence.interface import rank_of_name
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
-from topodiag.evidence.live.step_forms import Forms
+from topodiag.evidence.live.step_forms import Forms, Run
 from topodiag.evidence.live.step_lines import ELAPSED, WORDS, StepLine, timed_batches
-from topodiag.evidence.signatures.literals import Finder, lines_with
+from topodiag.evidence.signatures.literals import Finder, line_ends, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE
@@ -39,6 +39,8 @@ _JITTER = 3
 """Steps by which lines of ranks that print at once may stand in another order."""
 _HEAD_REACH = 40
 """Lines below the head of a step which may hold its figures."""
+_TOGETHER = 1 << 16
+"""Bytes of which a run may be the first ones."""
 _LIKE = patterns("evidence/live/lines", "steps")
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
@@ -67,7 +69,7 @@ def holds_steps(data: bytes, forms: Forms | None = None) -> bool:
         return False
     seen: set[tuple[int, str]] = set()
     trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))
-    for _, _, step_line in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
+    for _, _, step_line, _ in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
         if step_line.number is not None and step_line.values and (not step_line.bar or trains()):
             seen.add((step_line.number, step_line.bar))
         if len(seen) >= MIN_STEPS:
@@ -116,6 +118,23 @@ class _Start:
         if step_line.parts:
             self.parts[row] = step_line.parts
 
+    def extend(self, run: Run, lines: Sequence[int]) -> None:
+        """The lines of a run whose numbers did not come before; `lines` are those of the file."""
+        own, row = slice(bisect_right(run.numbers, self.last), None), len(self.columns["row"])
+        numbers = run.numbers[own]
+        size = len(numbers)
+        for unit, values in run.values.items():
+            column = self.values[unit]
+            column.extend(repeat(nan, row - len(column)))
+            column.extend(values[own])
+            self.lasts[unit] = self.last = run.numbers[-1]
+        work = repeat(nan, size) if run.work is None else run.work[own]
+        cells = (numbers, run.times[own], work, repeat(nan, size), repeat(0, size), lines[own], range(row, row + size))
+        for column, several in zip(self.columns.values(), cells, strict=True):
+            column.extend(several)
+        for line in run.lines[own]:
+            self.quotes.add(line.strip()[:MAX_QUOTE])
+
     def in_unit(self, unit: str) -> array[float]:
         """The values in this unit."""
         return array("d", filterfalse(isnan, self.values.get(unit, ())))
@@ -159,8 +178,9 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
     starts: dict[tuple[int, str, str], list[_Start]] = {}
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     trains = cache(lambda: _TRAINS.search(data) is not None)
+    places = lines or range(1, len(data) + 1)
     taken = 0
-    for number, line, step_line in _lines(data):
+    for number, line, step_line, run in _lines(data):
         if step_line.number is None or not step_line.values or (step_line.bar and not trains()):
             continue
         before = line[: step_line.at] if step_line.at >= 0 else line[:300]
@@ -171,9 +191,10 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
                 break
             several.append(_Start(step_line.total, step_line.bar))
         time = without_clock(before[-300:])[1]
-        of_text = lines[number - 1] if lines else number
-        several[-1].add(step_line, step_line.number, time, of_text, line.strip()[:MAX_QUOTE])
-        taken += 1
+        several[-1].add(step_line, step_line.number, time, places[number - 1], line.strip()[:MAX_QUOTE])
+        if run is not None and run.numbers[-1] > several[-1].last:
+            several[-1].extend(run, places[number - 1 : number - 1 + len(run.lines)])
+        taken += len(run.lines) if run is not None else 1
         if taken >= MAX_STEPS:
             break
     series = [
@@ -185,16 +206,19 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
     return _without_others(series, chain(*starts.values()))
 
 
-def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
-    """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
-    number, those of a log without heads are counted, and what timers print below a step is of it."""
+def _lines(
+    data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None
+) -> Iterator[tuple[int, str, StepLine, Run | None]]:
+    """Lines that say something of a step, among the first `most` that may, and the run that a line begins. Figures
+    below the head of a step have its number, those of a log without heads are counted, and what timers print below a
+    step is of it."""
     head, at, free = None, 0, 0
     forms = forms or Forms()
-    held: tuple[int, str, StepLine] | None = None
-    for number, line in islice(_with_words(data), most):
+    held: tuple[int, str, StepLine, Run | None] | None = None
+    for number, line, run in islice(_with_words(data, forms), most):
         timed = timed_batches(line)
         if timed is not None and held is not None and number - held[0] <= _HEAD_REACH:
-            held = (held[0], held[1], replace(held[2], waited=timed))
+            held = (held[0], held[1], replace(held[2], waited=timed), held[3])
         step_line = forms.read(line) if timed is None else None
         if step_line is None:
             continue
@@ -206,17 +230,26 @@ def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None)
             step_line, free = replace(step_line, number=free), free + 1
         if held is not None:
             yield held
-        held = (number, line, step_line)
+        held = (number, line, step_line, run)
     if held is not None:
         yield held
 
 
-def _with_words(data: bytes) -> Iterator[tuple[int, str]]:
-    """The lines with words of a step."""
-    for number, begin, end, _ in lines_with(_WITH_WORDS, data):
-        line = data[begin:end]
-        if b" NCCL " not in line:
-            yield number, line.decode("utf-8", "replace")
+def _with_words(data: bytes, forms: Forms) -> Iterator[tuple[int, str, Run | None]]:
+    """The lines with words of a step, and the run that a line begins."""
+    at, above = 0, 0
+    while at < len(data):
+        stop = data.rfind(b"\n", at, at + _TOGETHER) + 1 or data.find(b"\n", at + _TOGETHER) + 1 or len(data)
+        block = data[at:stop]
+        run = forms.run(block.decode()) if block.isascii() else None
+        if run is not None:
+            yield above + 1, run.lines[0], run
+            block, above = block[sum(map(len, run.lines)) + len(run.lines) :], above + len(run.lines)
+        for number, begin, end, _ in lines_with(_WITH_WORDS, block):
+            line = block[begin:end]
+            if b" NCCL " not in line:
+                yield above + number, line.decode("utf-8", "replace"), None
+        at, above = stop, above + line_ends(block, 0, len(block))
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
