@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.node.kernel import no_gpu
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.own_data import own_data
-from topodiag.words.units import fold_runs, grouped, in_mhz
+from topodiag.words.units import fold_runs, grouped, in_mhz, in_w
 
 HARDWARE = {
     "hw_thermal_slowdown": "the GPU is too hot (hardware thermal slowdown)",
@@ -30,6 +31,8 @@ BUSY_PERCENT = 50
 LOADED_PERCENT, ASLEEP_MHZ = 95, 200
 """Utilisation, and a clock below which no GPU works: NVIDIA's idle clocks begin at 210 MHz, AMD's below are sleep."""
 
+LIMIT_SHARE = 0.95
+"""Share of its peers' power limit below which a GPU's own is told: limits of one product differ by nothing."""
 MIN_SIBLINGS = 2
 """Busy peers that show what the clock of a GPU would be."""
 
@@ -39,7 +42,8 @@ class ClocksHeldDown(NodeCheck, id="GPU004", unless=no_gpu):
 
     What it finds
         GPUs that the hardware slows down (heat, power brake), that are near their thermal limit, whose SM clock stays
-        low while they are busy although nothing says why, or that alone among busy peers a power limit slows down.
+        low while they are busy although nothing says why, that alone among busy peers a power limit slows down, or
+        whose power limit is below that of most peers.
 
     Why it matters
         A collective ends when the slowest GPU comes: one GPU at half of its clock paces the whole job. In traces the
@@ -75,9 +79,9 @@ class ClocksHeldDown(NodeCheck, id="GPU004", unless=no_gpu):
             return self.unknown(judged, "nothing about the clocks of GPUs is in the evidence")
         seen = [gpu for gpu in judged.gpus if gpu.throttle.known or (gpu.sm_clock_mhz.known and gpu.utilization.known)]
         coverage = Coverage(len(seen), len(judged.gpus), "GPUs with clock event reasons")
-        reasons = [(_held_by(gpu, seen), gpu) for gpu in seen]
+        reasons = [(_held_by(gpu, seen, judged.gpus), gpu) for gpu in judged.gpus]
         held = grouped((reason, gpu) for reason, gpu in reasons if reason is not None)
-        if not seen:
+        if not held and not seen:
             return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
         return self.any_of(judged, (self._clock_hold(judged, *reason, gpus) for reason, gpus in held.items()), coverage)
 
@@ -90,6 +94,7 @@ class ClocksHeldDown(NodeCheck, id="GPU004", unless=no_gpu):
         ]
         names = ", ".join(dict.fromkeys(name for gpu in gpus for name in gpu.throttle.get(()) if name != "gpu_idle"))
         words = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
+        of_power = (gpu.power_limit_w for gpu in gpus) if kind == "limited" else ()
         labels = tuple(gpu.label for gpu in gpus)
         return self.finding(
             self.where(node, gpus=labels),
@@ -98,14 +103,15 @@ class ClocksHeldDown(NodeCheck, id="GPU004", unless=no_gpu):
             severity=severity,
             observed=words or what,
             fix=tuple(own_data("checks/advice/node_faults")["clocks"][kind]),
-            evidence=[fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz)],
-            confidence=Confidence.MEDIUM if kind in ("stuck", "apart", "capped") else Confidence.HIGH,
+            evidence=(*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))),
+            confidence=Confidence.MEDIUM if kind in ("stuck", "apart", "capped", "limited") else Confidence.HIGH,
         )
 
 
-def _held_by(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
+def _held_by(gpu: Gpu, seen: Sequence[Gpu], gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
     """What holds the clocks down, its kind, and how bad it is; None where nothing does."""
-    return _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen)
+    reason = _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen) if gpu in seen else None
+    return reason or _less_power(gpu, gpus)
 
 
 def _busy_peers(gpu: Gpu, seen: Sequence[Gpu]) -> list[Gpu]:
@@ -158,3 +164,13 @@ def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | 
         return None
     siblings = f"its peers run at {in_mhz(min(alike))} or more without one"
     return f"its power limit holds it at {in_mhz(clock)}, and {siblings}", "capped", Severity.WARNING
+
+
+def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
+    """A GPU whose power limit is below that of most of its peers of the same product."""
+    limits = [other.power_limit_w.value for other in gpus if other.name.value == gpu.name.value]
+    usual = majority(limit for limit in limits if limit)
+    limit = gpu.power_limit_w.value
+    if not limit or usual is None or len(limits) <= MIN_SIBLINGS or limit >= LIMIT_SHARE * usual:
+        return None
+    return f"its power limit is {in_w(limit)}, {in_w(usual)} on its peers", "limited", Severity.WARNING

@@ -26,6 +26,8 @@ SYMBOLS_PER_HOUR = 120.0
 FEC_GBPS_PER_LANE = 50.0
 """From HDR on, lanes are PAM4 with forward error correction, and symbol errors are part of normal work."""
 
+STUCK = {"symbol_error": 0xFFFF, "link_downed": 0xFF, "link_error_recovery": 0xFF}
+"""Where PMA counters of 16 and 8 bits stop counting (InfiniBand Architecture Specification, PortCounters)."""
 
 REPORTED = {
     "symbol_error": 10, "link_error_recovery": 10, "link_downed": 10, "port_rcv_errors": 10,
@@ -39,7 +41,7 @@ LOST_SHARE = 1e-7
 """Share of a port's packets up to which lost ones are no fault, whatever their number: the bit error rate of 1e-12
 costs 3e-8 of packets of 4 KiB."""
 
-_FIRST_STEP = {"grown": "", "fabric": "which grow again", "total": "does it still happen"}
+_FIRST_STEP = {"grown": "", "fabric": "which grow again", "total": "does it still happen", "stuck": "look after a day"}
 """What to do first, by kind of count."""
 
 HOUR_S = 3600.0
@@ -141,7 +143,7 @@ class NicPortErrors(NodeCheck, id="NIC003"):
             observed=f"{shown}{more} {_when(node, worst)}"
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=worst.expected,
-            fix=(*self.steps(_FIRST_STEP[worst.kind]), *advice.fix),
+            fix=(*self.steps(_FIRST_STEP[worst.kind]), *(advice.fix if worst.kind != "stuck" else ())),
             cost=advice.cost,
             evidence=[count.counter.latest for count in counts],
         )
@@ -198,6 +200,10 @@ def _counts(node: Node, nic: Nic, judged: Sequence[Judged], port: FabricPort | N
                 yield Count(nic, counter, counter.delta, severity, confidence, limit.meaning)
         elif counter.first.value is not None and not counter.later.known:
             yield from flaps_a_day(node, nic, counter, counter.first.value, limit)
+        if counter.name in STUCK and counter.latest.value == STUCK[counter.name] and not counter.delta:
+            amount, words = STUCK[counter.name], "a counter has reached its end and counts no more:"
+            ends = f"below {amount}, where the counter ends"
+            yield Count(nic, counter, amount, Severity.INFO, Confidence.LOW, words, "stuck", ends)
 
 
 def _reported(nic: Nic, judged: Sequence[Judged], counters: Counters) -> Iterator[Count]:
@@ -249,7 +255,7 @@ def _groups(
 def _when(node: Node, count: Count) -> str:
     if count.kind == "grown":
         return f"in {in_s(count.counter.interval_s)}" if count.counter.interval_s > 0 else "between the samples"
-    if count.kind == "fabric":
-        return "since the counters were last cleared"
+    if count.kind != "total":
+        return f"since {'the counters were' if count.kind == 'fabric' else 'it was'} last cleared"
     uptime = node.os.uptime_s.value
     return f"in {spell_s(uptime)} since boot" if uptime else "since boot"

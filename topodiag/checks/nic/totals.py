@@ -42,7 +42,7 @@ Judged = tuple[Port | None, Counter, Limit]
 @dataclass(frozen=True, slots=True)
 class Count:
     """One counter of one NIC that says something: what grows, what is much since boot (`total`) or in the fabric's
-    report. Counters of one kind make one finding."""
+    report, what counts no more (`stuck`). Counters of one kind make one finding."""
 
     nic: Nic
     counter: Counter
@@ -50,7 +50,7 @@ class Count:
     severity: Severity
     confidence: Confidence
     meaning: str
-    kind: Literal["grown", "total", "fabric"] = "grown"
+    kind: Literal["grown", "total", "fabric", "stuck"] = "grown"
     expected: str = "no growth while the job runs"
 
     @property

@@ -43,11 +43,12 @@ class FabricNotReady(NodeCheck, id="NVL005"):
 
     When it stays silent
         One GPU, two cards with a bridge, or a product without NVSwitches. A service that failed is a warning where
-        nothing else of the machine is in the evidence. The service is judged only where this system runs it: not in
-        containers, not on rack trays (it runs on the switch trays), not in a guest that sees no NVSwitch, not where the
-        unit is unknown to systemd and the fabric is up (it may run in a driver container). `not supported` is the
-        normal fabric state of A100: its service and links are judged instead. Within 10 minutes of boot: info, because
-        the state may be transient.
+        nothing else of the machine is in the evidence. So is one that is inactive or not installed, with low
+        confidence, beside five or more SXM GPUs, where no evidence shows their links, their fabric or work on them. The
+        service is judged only where this system runs it: not in containers, not on rack trays (it runs on the switch
+        trays), not in a guest that sees no NVSwitch, not where the unit is unknown to systemd and the fabric is up (it
+        may run in a driver container). `not supported` is the normal fabric state of A100: its service and links are
+        judged instead. Within 10 minutes of boot: info, because the state may be transient.
 
     How to confirm
         nvidia-smi -q | grep -A 8 -i fabric         State Completed, Status Success, health
@@ -104,6 +105,8 @@ class FabricNotReady(NodeCheck, id="NVL005"):
             finding = self._imex(node)
         elif unseen and fabric_machine.manager_failed(node):
             finding = self._manager(node, fabric_machine.FAILED_ALONE, ())
+        elif fabric_machine.manager_absent(node, gpus):
+            finding = self._manager(node, fabric_machine.ABSENT_ALONE, ())
         else:
             return None
         return self.any_of(node, [finding], Coverage(0, len(gpus), "GPUs with fabric information"))
@@ -231,10 +234,12 @@ def _judge_manager(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> fabric_ma
         text = "the Fabric Manager is not installed, and the fabric is down"
         return fabric_machine.Fault(Severity.ERROR, text) if waiting or 0 in active else None
     name = "has failed" if state == "failed" else f"is {state}"
-    if not waiting and (gpus or (state != "failed" and fabric_machine.links_up(node))):
+    if gpus and not waiting:
         text = f"the Fabric Manager {name}; the fabric it set up is still there"
-        confidence = Confidence.HIGH if gpus else Confidence.MEDIUM
-        return fabric_machine.Fault(Severity.WARNING, text, confidence=confidence)
+        return fabric_machine.Fault(Severity.WARNING, text)
+    if state != "failed" and not waiting and fabric_machine.links_up(node):
+        text = f"the Fabric Manager {name}, although all links are up"
+        return fabric_machine.Fault(Severity.WARNING, text, confidence=Confidence.MEDIUM)
     return fabric_machine.Fault(Severity.ERROR, f"the Fabric Manager {name}")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from topodiag.checks.nvlink.evidence import count_links
+from collections.abc import Sequence
+
+from topodiag.checks.nvlink.evidence import BOARD_WITHOUT_SWITCH, count_links
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import BOOT_S, cluster, gpu_spec, just_booted, nvlink_count, word
 from topodiag.lazy import dataclass
@@ -113,6 +115,33 @@ FAILED_ALONE = Fault(
     confidence=Confidence.MEDIUM,
 )
 """systemd's word without any other evidence of the machine: on one without NVSwitches the service fails as well."""
+
+ABSENT_ALONE = Fault(
+    Severity.WARNING,
+    "no Fabric Manager runs: if these GPUs sit on NVSwitches, CUDA does not start",
+    confidence=Confidence.LOW,
+)
+"""systemd does not know it, or shows it at rest, beside GPUs whose boards have switches; nothing shows the links."""
+
+
+def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
+    """Whether the Fabric Manager is not there on what may well be a board with NVSwitches, and nothing shows that the
+    fabric is up or that the GPUs work without it."""
+    state = node.os.services.get(FABRIC_MANAGER, Fact()).value
+    if state not in ("not-found", "inactive") or not runs_manager_here(node) or node.nvswitches or just_booted(node):
+        return False
+    specs = [gpu_spec(gpu) for gpu in gpus]
+    boards = all(spec is not None and spec.nvswitch and spec.form == "sxm" for spec in specs)
+    if not boards or len(gpus) <= BOARD_WITHOUT_SWITCH or links_to_switch(node):
+        return False  # fewer may be what a job was given of a board without switches
+    linked = any(count.active is not None for count in count_links(node)) or bool(node.smi_matrix)
+    # By the bus alone the GPUs of a guest, whose manager runs on its host, look the same.
+    return Topic.GPUS in node.topics and not linked and not any(_works(gpu) for gpu in gpus)
+
+
+def _works(gpu: Gpu) -> bool:
+    """Whether a GPU tells of its fabric, or a program computes on it: CUDA has started."""
+    return registers(gpu) or bool(gpu.utilization.value) or gpu.fabric.state.known or bool(gpu.host_copy_gbs.value)
 
 
 def manager_failed(node: Node) -> bool:

@@ -159,12 +159,16 @@ Domain = tuple[str, str]
 
 
 def judge_domains(check: JobCheck, job: Job, members: Sequence[Line]) -> Iterator[Finding]:
-    """Trays of one job, or GPUs of one tray, in different domains, by lines that give their GPU's."""
+    """GPUs of one tray in different domains, and trays of one job in different ones, by lines that give their GPU's."""
     by_host: dict[str, dict[Domain, Line]] = defaultdict(dict)
     for line in members:
         if line.details["uuid"].strip("0.x"):
             by_host[line.host].setdefault((line.details["uuid"], line.details["clique"]), line)
-    shared = grouped((domain, host) for host, domains in by_host.items() for domain in domains)
+    torn = {host: domains for host, domains in by_host.items() if host and len(domains) > 1}
+    if torn:
+        yield _inside(check, job, torn)
+    whole = {host: next(iter(domains)) for host, domains in by_host.items() if host not in torn}
+    shared = grouped((domain, host) for host, domain in whole.items())
     if len(shared) > 1:
         yield _between(check, job, shared, by_host)
     if lone := _without_domain(job, by_host):
@@ -192,6 +196,20 @@ def _outside(check: JobCheck, job: Job, lone: Sequence[str], by_host: Mapping[st
         f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
         observed=f"no fabric UUID on {hosts_word(lone)}",
         evidence=[membership for host in others for membership in by_host[host].values()],
+    )
+
+
+def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Line]]) -> Finding:
+    hosts = list(torn)
+    first = torn[hosts[0]]
+    return check.finding(
+        check.where(hosts, ranks=ranks_on(job, hosts)),
+        "tray in two domains",
+        f"{hosts_word(hosts)}: the GPUs of one tray are in {len(first)} NVLink domains",
+        observed="; ".join(
+            f"GPU {line.details['bus']}: cluster {domain[0]}, clique {domain[1]}" for domain, line in first.items()
+        ),
+        evidence=[domain for domains in torn.values() for domain in domains.values()],
     )
 
 

@@ -224,14 +224,19 @@ def _peers(pairs: Sequence[GpuPair]) -> Tally[int]:
 def _lost_of_unknown(
     asked: list[Gpu], seen: list[GpuPair], gpu_pairs: list[GpuPair]
 ) -> tuple[list[GpuPair], str | None]:
-    """GPUs of an unknown product that are not joined to one that must hang on a switch: it shows more links to its
-    peers together than any GPU has."""
+    """GPUs of an unknown product that are not joined to a majority that is joined all to all, or to one that must hang
+    on a switch: it shows more links to its peers together than any GPU has."""
     for gpu in asked:
         mine = [pair for pair in seen if gpu.index in pair.ends and pair.words]
         links = sum(nvlink_count(pair.words[0].value) or 0 for pair in mine)
         if links > MAX_LINKS:
             return gpu_pairs, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
-    return [], None
+    numbers = {gpu.index for gpu in _culprits(asked, gpu_pairs)}
+    rest = len(asked) - len(numbers)
+    among = [pair.joined for pair in seen if numbers.isdisjoint(pair.ends)]
+    if not numbers or rest < 3 or rest * 2 <= len(asked) or not among or not all(among):
+        return [], None
+    return gpu_pairs, f"NVLink between all pairs: the other {rest} GPUs are joined to each other"
 
 
 def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job.logs import SystemPrint, nvlink_gbs, prints, ranks_and_labels, ranks_on, said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
-from topodiag.model.nccl_view import GPU_LINKS, NcclSystem
+from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
 from topodiag.words.units import fold_runs, grouped, in_gbs, plural
 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
@@ -84,12 +85,26 @@ def _is_flat(system: NcclSystem) -> bool:
     )
 
 
+FEWEST_JOINED = 4
+"""GPUs with a link to each of the others, from which on a pair without one is no design of the board."""
+
+
+def _pairs_without_link(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
+    """The pairs of AMD's GPUs without a link where others have all of theirs, and how many have; ([], 0) else."""
+    gpus = [gpu.name for gpu in system.of_kind("GPU")]
+    joined = {frozenset((link.a, link.b)) for link in system.links if link.kind == XGMI_LINK}
+    pairs = [pair for pair in combinations(gpus, 2) if frozenset(pair) not in joined]
+    among = len(set(gpus).difference(*pairs))
+    known = system.whole and among >= FEWEST_JOINED and 2 * among >= len(gpus)
+    return (pairs, among) if known else ([], 0)
+
+
 class GpuShortOfNvlinks(JobCheck, id="TOP004"):
     """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
     What it finds
-        On a node with NVSwitches, a GPU with less NVLink bandwidth than the other GPUs in `=== System ===`; two GPUs
-        whose NVLinks the print gives one direction of more than the other.
+        On a node with NVSwitches, a GPU with less NVLink bandwidth than the other GPUs in `=== System ===`. A pair of
+        AMD's GPUs without an xGMI link, where at least half of the GPUs have one to each of the others.
 
     Why it matters
         A ring is as fast as its slowest GPU, and NCCL says nothing: it searches with what is there. With 12 of 18
@@ -120,7 +135,7 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job)}")
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
-        for look in (self._one_sided, self._short):
+        for look in (self._one_sided, self._pair_apart, self._short):
             if findings := [finding for system_print in seen if (finding := look(job, system_print))]:
                 return self.with_findings(job, findings, coverage)
         if not any(system_print.system.of_kind("NVS") for system_print in seen):
@@ -150,6 +165,23 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
             observed=f"{a} to {b} NVL[{more:.1f}], {b} to {a} {f'NVL[{less:.1f}]' if less else 'none'}"
             + (f"; {plural(len(uneven) - 1, 'more pair')}" if len(uneven) > 1 else ""),
             cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
+            evidence=[system],
+        )
+
+    def _pair_apart(self, job: Job, printed: SystemPrint) -> Finding | None:
+        """Pairs of AMD's GPUs without a link, where at least half of the GPUs have one to each of the others."""
+        host, system = printed.host, printed.system
+        pairs, among = _pairs_without_link(system)
+        if not pairs:
+            return None
+        (a, b), more = pairs[0], len(pairs) - 1
+        ranks, labels = ranks_and_labels(job, printed, (a, b))
+        return self.finding(
+            self.where([host] if host else [], ranks=ranks, gpus=labels),
+            "pair apart",
+            f"{labels[0]} and {labels[1]} of {host or 'a node'} have no NVLink"
+            + (f", nor have {plural(more, 'more pair')}" if more else ""),
+            observed=f"no XGMI between {a} and {b}; {among} GPUs have a link to each of the others",
             evidence=[system],
         )
 

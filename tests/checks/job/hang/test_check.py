@@ -14,7 +14,8 @@ from topodiag.checks.job.hang.dumps import fronts_of, roots_of
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.diagnostics import Frame, Stack
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
-from topodiag.model.job import Event, FlightRecord, Job, Operations
+from topodiag.model.job import Event, FlightRecord, Job, Operations, Process
+from topodiag.model.ras import RasAnswer
 
 WATCHDOG = jobs.event("watchdog", "Watchdog caught collective operation timeout", rank=0, level="APP")
 
@@ -106,6 +107,52 @@ def test_dumps_of_the_flight_recorder(
     flight = tuple(dump(int(rank), done, operation=others.get(rank, "all_reduce")) for rank, done in states.items())
     job = jobs.job(parts.get("hosts", 2), events=[WATCHDOG] if parts.get("hung") else [])
     assert shown(RankBehind().judge(replace(job, flight=flight)), wanted) == wanted
+
+
+# --- JOB006 by the lines of RAS in NCCL's own log: a process that the others gave up, and silence at the end of a job
+
+
+def address(rank: int) -> str:
+    return f"10.0.0.{rank // 8 + 1}<{40_000 + rank}>"
+
+
+def of(dead: Sequence[int], tellers: Sequence[int], *, silent: Sequence[int] = (), **changes: object) -> Job:
+    """16 ranks; the `tellers` gave up the `dead`, those in `silent` did not print their own address."""
+
+    def hook(rank: int, _host: int, process: Process) -> Process:
+        lines = [] if rank in silent else [f"RAS network listening socket at {address(rank)}"]
+        if rank in tellers:
+            lines += [f"RAS declaring peer {address(number)} as DEAD; rasDeadPeersHash 0x1f" for number in dead]
+        return replace(process, messages=(*process.messages, *(jobs.message("ras", line) for line in lines)))
+
+    job = jobs.job(process=hook)
+    return replace(job, **changes)  # type: ignore[arg-type]
+
+
+def found(job: Job) -> list[Finding]:
+    return [finding for finding in RankBehind().judge(job).findings if "gave up" in finding.message]
+
+
+@examples("dead", "tellers", "silent", "ranks", "message")
+def test_a_process_that_the_others_gave_up_is_named(
+    dead: list[int], tellers: list[int], silent: list[int] | None, ranks: list[int] | None, message: str | None
+) -> None:
+    findings = found(of(dead, tellers, silent=silent or ()))
+    assert [list(finding.where.ranks) for finding in findings] == ([] if ranks is None else [ranks])
+    for finding in findings:
+        assert finding.severity is Severity.WARNING
+        assert message in finding.message
+        assert "NCCL_RAS_TIMEOUT_FACTOR" in (finding.observed or "")
+
+
+def test_a_communicator_that_was_torn_down_is_the_end_of_the_job() -> None:
+    ended = of([11], [0, 1])
+    world = replace(ended.communicators[0], destroyed=1)
+    assert not found(replace(ended, communicators=(world, *ended.communicators[1:])))
+
+
+def test_answers_of_ras_say_more_than_its_lines() -> None:
+    assert not found(of([11], [0, 1], ras=(RasAnswer("ras.txt", processes=16),)))
 
 
 # --- JOB006 by a split that some ranks did not enter ----------------------------------------------------------

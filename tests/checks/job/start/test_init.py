@@ -214,6 +214,13 @@ def first_alone(number: int, host: int, process: Process) -> Process:
     return process if number == 0 else replace(process, versions={})
 
 
+def noticed(text: str) -> Callable[[int, int, Process], Process]:
+    notice = jobs.message("git mismatch", text)
+    return lambda number, host, process: replace(
+        process, versions={"nccl": "2.32.3"}, messages=(*process.messages, notice)
+    )
+
+
 def worded(*texts: tuple[str, str]) -> Callable[[int, int, Process], Process]:
     """Lines of the first node and of the second; rank 0 alone prints its version, 2.23.4."""
 
@@ -231,7 +238,7 @@ def of_rccl(*texts: tuple[str, str]) -> Callable[[int, int, Process], Process]:
 
 HOOKS: dict[str, Any] = {
     "other": other, "prints": prints, "first_alone": first_alone,
-    "worded": worded, "of_rccl": of_rccl,
+    "noticed": noticed, "worded": worded, "of_rccl": of_rccl,
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, rank_word
 from topodiag.checks.job.hang import dumps
 from topodiag.checks.job.hang.lost_rank import by_leaving
-from topodiag.checks.job.hang.ras import BLIND, by_ras
+from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog
 from topodiag.checks.job.hang.words import by_openings, by_stacks, by_words
 from topodiag.checks.shared.job.text import ask_for, world_of
@@ -103,7 +103,7 @@ class RankBehind(JobCheck, id="JOB006"):
             *by_words(self, job),
             *by_openings(self, job),
         ]
-        others = (by_stacks(self, job, hung), dumps.by_missing_dumps(self, job, hung))
+        others = (by_stacks(self, job, hung), dumps.by_missing_dumps(self, job, hung), by_dead_peers(self, job))
         return reports or next(filter(None, map(list, others)), [])
 
     def _stragglers(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, rank_word, ranks_in
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_word, processes_word, rank_word, ranks_in
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Silent, Standing, Stragglers, Who
-from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.checks.shared.job.logs import named_by
+from topodiag.model.finding import Confidence, Coverage, Finding, Severity
 from topodiag.model.job import Job
-from topodiag.words.units import plural
+from topodiag.words.units import grouped, plural
 
 BLIND = (
     "RAS shows launches alone: a hang in which all ranks launched the same, sends and receives, ranks that wait in"
@@ -137,3 +138,30 @@ def _ranks(who: Sequence[Who], communicator: str) -> str:
         return f"{rank_word(local)} of the communicator"
     pids = [member.process.pid for member in who if member.process is not None]
     return f"process {pids[0]}" if len(pids) == 1 else plural(len(who), "process", "processes")
+
+
+def by_dead_peers(check: JobCheck, job: Job) -> Iterator[Finding]:
+    """Processes that the others gave up while the job ran, by NCCL's own log (subsystem RAS). Not at the end of a job,
+    where rank 0 saves a checkpoint and all others are gone: a communicator was torn down, or half of the processes and
+    more are given up."""
+    if job.ras or (job.world is not None and job.world.destroyed):
+        return
+    own = {line.details["own_address"]: line.process for line in named_by(job, "own_address", "ras")}
+    lines = list(named_by(job, "dead_peer", "ras"))
+    tellers = grouped((line.details["dead_peer"], line.process) for line in lines)
+    dead = sorted({own[address] for address in tellers if own.get(address, -1) >= 0})
+    telling = set().union(*tellers.values()).difference(dead)
+    size = max(job.world_size, len(job.processes))
+    if not telling or 2 * len(tellers) >= size:
+        return
+    who = [processes_word(job, dead)] if dead else []
+    who += [f"the process at {address.partition('<')[0]}" for address in sorted(tellers.keys() - own.keys())]
+    yield check.finding(
+        check.where_of(job, dead),
+        "dead peers",
+        f"RAS of {plural(len(telling), 'process', 'processes')} gave up {', '.join(who[:4])}: it reached them no more"
+        " while they ran",
+        observed="`as DEAD` in the others' logs, after 60 s (times NCCL_RAS_TIMEOUT_FACTOR)",
+        evidence=lines,
+        coverage=Coverage(len(telling), size, "processes that say so"),
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import Advice, JobCheck, hosts_in, processes_word, quoted
+from topodiag.checks.interface import Advice, JobCheck, hosts_in, processes_word, quoted, rank_word
+from topodiag.checks.shared.job.logs import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
@@ -71,16 +72,19 @@ class VersionsDiffer(JobCheck, id="JOB002"):
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         by_key = {key: _by_version(job, key) for key in COMPONENTS}
         findings: list[Finding] = []
+        builds = False
         for key, (word, usual) in COMPONENTS.items():
             if key == "git" and findings:
                 continue  # another version is another build
             severity = _severity(key, list(by_key[key]), usual) if len(by_key[key]) > 1 else None
             if severity is not None:
                 findings.append(self._report(job, word, by_key[key], severity))
+                builds |= key in OF_NCCL
         if not findings or findings[0].severity is not Severity.ERROR:  # NCCL is the first component
             findings += self._by_wording(job)
         if not any(finding.severity is Severity.ERROR for finding in findings):
             findings += self._by_nccl(job)
+        findings += [] if builds else self._by_notice(job)
         findings += [] if findings else not_as_built(self, job)
         total = max(sum(map(len, by_key[key].values())) for key in OF_NCCL)
         coverage = Coverage(total, len(job.processes), "processes with a version of NCCL")
@@ -95,6 +99,19 @@ class VersionsDiffer(JobCheck, id="JOB002"):
         if events:
             message = f"NCCL itself found different versions: {quoted(events[0].text, 120)}"
             yield self.of_events(events, "nccl versions", message)
+
+    def _by_notice(self, job: Job) -> Iterator[Finding]:
+        """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
+        notices = list(said_by(job, "git mismatch"))
+        others = sorted({int(notice.details["rank"]) for notice in notices if "rank" in notice.details})
+        if notices:
+            yield self.of_events(
+                notices,
+                "another build",
+                f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
+                " rank 0",
+                self.where(),
+            )
 
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""
