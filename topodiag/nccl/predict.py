@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from topodiag.model.nccl_enums import BY_WEIGHT
 from topodiag.model.nccl_tree import Element, Refusal, of_rccl
-from topodiag.model.nccl_versions import DEFAULT_VERSION, Feature, has, minor_of, path_types
+from topodiag.model.nccl_versions import DEFAULT_VERSION, Feature, PathTypes, has, minor_of, path_types
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
-from topodiag.nccl.graph.graph import CommShape, RejectedError, System
+from topodiag.nccl.graph.graph import CommShape, RejectedError, SearchGraph, System
 from topodiag.nccl.graph.paths import path_table
-from topodiag.nccl.prediction import Prediction, VirtualNic
+from topodiag.nccl.prediction import PredictedGraph, Prediction, VirtualNic
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.rccl.decide import predict_rccl
 from topodiag.nccl.search.searched import describe, spelt
@@ -198,18 +198,19 @@ def predict_job(
     version: str = DEFAULT_VERSION,
     sizes: Sequence[int] = SIZES,
     collectives: Sequence[str] = ALL,
+    agreed: Sequence[PredictedGraph] = (),
 ) -> Prediction:
     """`predict` for ranks on hosts that need not be alike: each host searches by itself, and all take the least of what
     was found. `graphs` are those that the ranks agreed on, without orders; `paths` and `total_bw` are those of the host
-    whose GPUs are joined worst. The settings that decide after the search are those of the host of rank 0. Raises
-    UnknownVersionError."""
+    whose GPUs are joined worst. The settings that decide after the search are those of the host of rank 0. `agreed` are
+    graphs that a log shows, to be priced instead of those found. Raises UnknownVersionError."""
     minor_of(version)
     if len(members) > MOST_RANKS:
         words = f"{len(members)} ranks are more than are worked out here ({MOST_RANKS})"
         return Prediction(version, len(hosts), accepted=False, why=words)
     try:
         asked = tuple((name, tuple(sizes)) for name in collectives)
-        return _of_job(tuple(hosts), tuple(members), version, asked)
+        return _of_job(tuple(hosts), tuple(members), version, asked, tuple(agreed))
     except RejectedError as rejected:
         return Prediction(version, len(hosts), accepted=False, why=rejected.words, line=rejected.line)
 
@@ -220,6 +221,7 @@ def _of_job(
     members: tuple[Member, ...],
     version: str,
     asked: Asked,
+    agreed: tuple[PredictedGraph, ...],
 ) -> Prediction:
     minor = minor_of(version)
     read = {env: read_settings(dict(env), minor) for env in {env for _, env in hosts}}
@@ -229,7 +231,17 @@ def _of_job(
     comm = communicator([trees[tree] for tree, _ in hosts], members, minor=minor, settings=first, own=own)
     if _only_sockets(comm):
         return replace(_inside(comm, version, len(hosts), comm.nodes[0].domain.system), no_nic=True)
-    shape = comm.shape
+    types = path_types(minor)
+    shape = replace(comm.shape, graphs={graph.id: _of_log(graph, types) for graph in agreed}) if agreed else comm.shape
     worst = min((node.domain.system for node in comm.nodes), key=lambda system: system.total_bw)
-    graphs = tuple(spelt(graph, path_types(minor).names) for _, graph in sorted(shape.graphs.items()))
+    graphs = tuple(spelt(graph, types.names) for _, graph in sorted(shape.graphs.items()))
     return replace(_decided(_inside(comm, version, len(hosts), worst), comm, shape, first, asked), graphs=graphs)
+
+
+def _of_log(graph: PredictedGraph, types: PathTypes) -> SearchGraph:
+    """A graph of a log as ranks agree on it; a path type that this version does not have is the farthest."""
+    near, far = (types.numbers.get(kind, types.dis) for kind in (graph.type_intra, graph.type_inter))
+    return SearchGraph(
+        graph.id, graph.pattern, cross_nic=graph.cross_nic, channels=graph.channels, bw_intra=graph.bw_intra,
+        bw_inter=graph.bw_inter, type_intra=near, type_inter=far, same_channels=graph.same_channels,
+    )  # fmt: skip

@@ -20,6 +20,7 @@ FAR_BELOW = 0.45
 """Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
 GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
 
+CAPTURED = "nodes with a capture"
 
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
@@ -41,14 +42,16 @@ class Search:
 
 
 class SearchCollapsed(JobCheck, id="NET006"):
-    """NET006: channels bring far less bandwidth than the machine that NCCL found allows
+    """NET006: channels bring far less bandwidth than the machine that NCCL found, or than its capture shows
 
     What it finds
-        A ring search that ends far below what the NVLinks, or between nodes the NICs, of the same print allow: few
-        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`. Of a
-        topology file a tree that NCCL 2.25 to 2.28 do not find between nodes of A100 and older where every NIC is
-        reached over PXN: its one channel bounds the rings too. And a topology file by which the PCIe links of H100 and
-        later are Gen3: a sound search on a wrong machine.
+        Graphs that fall short of those that the same version with the same settings finds on the captures of all nodes:
+        three quarters of the bandwidth or less, PCIe where predict has NVLink, PHB or SYS to NICs where it has less, or
+        half the channels in a log without graphs. Without captures, a ring search that ends far below what the NVLinks,
+        or between nodes the NICs, of the same print allow: few channels, a low bandwidth, a path over PCIe on a node
+        with NVSwitches, or `falling back to simple order`. Of a topology file a tree that NCCL 2.25 to 2.28 do not find
+        between nodes of A100 and older where every NIC is reached over PXN: its one channel bounds the rings too. And a
+        topology file by which the PCIe links of H100 and later are Gen3: a sound search on a wrong machine.
 
     Why it matters
         Collectives run at channels x bandwidth. NCCL gives no warning when one odd device makes its search fall back;
@@ -57,9 +60,11 @@ class SearchCollapsed(JobCheck, id="NET006"):
     Evidence it reads
         `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the world
         communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed. For a
-        topology file, the result of NCCL's search on two of these nodes.
+        topology file, the result of NCCL's search on two of these nodes. Beside captures also `N coll channels`.
 
     When it stays silent
+        Captures of some nodes only, of another time or of other GPUs; a version, plugin, setting or file that the model
+        does not follow; a cut log; MIG; NICs in the log that are not those of the capture (NIC005).
         Limits set on purpose (NCCL_MAX_NCHANNELS, NCCL_P2P_DISABLE, NCCL_IB_HCA, ..): ENV001 says so. Machines without
         NVSwitch, where low is normal. Sockets (NET001) and GPUDirect RDMA that is off (GDR001) explain it by
         themselves. No graph lines: unknown.
@@ -84,9 +89,12 @@ class SearchCollapsed(JobCheck, id="NET006"):
         simple = [line for line in (*logs.said_by(job, "topo note"), *job.events) if "simple order" in line.text]
         searches = list(_searches(job))
         across = any(search.across for search in searches) or logs.multi_node(job)
+        explained = explained_by(job, across)
+        if not explained and (findings := list(self._beside_captures(job, across=across))):
+            return self.with_findings(job, findings, Coverage(len(job.machines), len(job.hosts), CAPTURED))
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job)}")
-        if explained := explained_by(job, across):
+        if explained:
             return self.clean(job, explained)
         judged, findings = self._by_bounds(job, searches, across=across)
         if simple and not findings:
@@ -108,6 +116,29 @@ class SearchCollapsed(JobCheck, id="NET006"):
         for search in searches if across and not findings else ():
             findings += judge_narrow(self, job, search.host, search.system, search.ring)
         return len(bounds), findings
+
+    def _beside_captures(self, job: Job, *, across: bool) -> Iterator[Finding]:
+        """Graphs far below those that NCCL would find on the machines as their captures show them."""
+        if not job.machines:
+            return
+        from topodiag.checks.network.captured_search import (  # noqa: PLC0415 - NCCL's search, where captures are
+            gap_of,
+            searched_on_captures,
+        )
+
+        beside = searched_on_captures(job, across=across)
+        if isinstance(beside, str) or (gap := gap_of(job, beside, across=across)) is None:
+            return
+        yield self.finding(
+            self.where(gap.hosts, ranks=logs.ranks_on(job, gap.hosts)),
+            self.advice("graphs unlike predict", hidden=gap.hidden),
+            f"{hosts_word(gap.hosts)}: {gap.logged} in NCCL's log, {gap.predicted} by predict of the capture",
+            severity=Severity.ERROR if gap.reached < FAR_BELOW / 2 else Severity.WARNING,
+            observed=f"NCCL's log: {gap.logged}",
+            expected=f"{beside.source}: {gap.predicted}",
+            cost=gap.cost,
+            evidence=gap.evidence,
+        )
 
     def _short(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
         host, system, ring = search.host, search.system, search.ring
