@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from topodiag.checks.network.captured_search import Searched, gap_of, searched_on_captures
 
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, expect, shown
 from tests.evidence.filled import node_of
 from tests.scanned import node_at
 from tests.tables import examples
+from topodiag.checks.network.captured_search import Searched, gap_of, searched_on_captures
 from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.checks.network.lossy_class import LossyClass
 from topodiag.checks.network.plugin import PluginNotLoaded
