@@ -80,25 +80,17 @@ def section_lines(section: Section, family: str, check_id: str) -> list[str]:
             if isinstance(part, Command):
                 commands.append(part)
                 continue
-            lines += [*console(commands), *prose(part, family, check_id, apart=not part.mark or not lines)]
+            lines += [*console(commands), *prose(part, family, check_id)]
             commands = []
         lines += console(commands)
     return lines
 
 
-def prose(part: Prose, family: str, check_id: str, apart: bool) -> list[str]:
-    mark = f"{part.mark.replace('•', '-')} " if part.mark else ""
-    filled = textwrap.wrap(
-        linked(escaped(part.text), family, check_id),
-        WIDTH,
-        initial_indent=mark,
-        subsequent_indent=" " * len(mark),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def prose(part: Prose, family: str, check_id: str) -> list[str]:
+    text = linked(escaped(part.text), family, check_id)
+    filled = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
     # A line of prose that begins like an item or a heading would become one.
-    first, rest = filled[:1] if mark else [], filled[1:] if mark else filled
-    return [*([""] if apart else []), *first, *(_LIST_LIKE.sub(r"\1\\\2", line) for line in rest)]
+    return ["", *(_LIST_LIKE.sub(r"\1\\\2", line) for line in filled)]
 
 
 def console(commands: list[Command]) -> list[str]:
