@@ -9,7 +9,7 @@ from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, ran
 from topodiag.checks.job.hang import dumps
 from topodiag.checks.job.hang.lost_rank import by_leaving
 from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
-from topodiag.checks.job.hang.watchdog import by_watchdog
+from topodiag.checks.job.hang.watchdog import by_watchdog, calls_differ
 from topodiag.checks.job.hang.words import by_openings, by_stacks, by_words
 from topodiag.checks.shared.job.text import ask_for, world_of
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -143,23 +143,17 @@ class RankBehind(JobCheck, id="JOB006"):
         for number in range(max(0, total - MAX_TAIL), total):
             calls = {tail: _call(ops, number) for tail, ops in tails.items()}
             calls = {tail: call for tail, call in calls.items() if call and not call.startswith(ROOTED)}
-            if len(set(calls.values())) < 2:
-                continue
-            groups = grouped((calls[id(ops.tail)], at) for at, ops in same.items() if id(ops.tail) in calls)
-            ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
-            numbers = sorted(at for _, members in ordered[1:] for at in members)
-            ranks = _world(communicator, numbers)
-            texts = [f"{call} on {rank_word(_world(communicator, members))}" for call, members in ordered[:3]]
-            return self.finding(
-                self.where(hosts_with(job, ranks), ranks=ranks),
-                "mismatch",
-                f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
-                f" call {number + 1} of {total}",
-                sure=hung,
-                observed="; ".join(texts),
-                evidence=_evidence(communicator, [ordered[0][1][0], *numbers]),
-                coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
-            )
+            if len(set(calls.values())) > 1:
+                called = [(call, at) for at, ops in same.items() if (call := calls.get(id(ops.tail)))]
+                return calls_differ(
+                    self,
+                    job,
+                    grouped((call, world_of(communicator, at)) for call, at in called),
+                    f"call {number + 1} of {total} of {communicator.label}",
+                    sure=hung,
+                    evidence=_evidence(communicator, list(same)),
+                    coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
+                )
         return None
 
     def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
@@ -202,19 +196,11 @@ class RankBehind(JobCheck, id="JOB006"):
         of_all = (row for row in rows if not any(word in row[1].lower() for word in ("send", "recv", "coalesced")))
         for seq, called in sorted(grouped((seq, (operation, rank)) for seq, operation, rank in of_all).items()):
             calls = grouped(called)
-            if len(calls) < 2:
-                continue
-            ordered = sorted(calls.items(), key=lambda item: (-len(item[1]), item[0]))
-            numbers = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
-            yield self.finding(
-                self.where(hosts_with(job, numbers), ranks=numbers),
-                "differs in flight",
-                f"{rank_word(numbers)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
-                f" process group {words}",
-                observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
-                evidence=[records[rank] for rank in numbers if rank in records],
-            )
-            return
+            if len(calls) > 1:
+                fewest_first = [rank for ranks in sorted(calls.values(), key=len) for rank in ranks]
+                evidence = [records[rank] for rank in fewest_first if rank in records]
+                yield calls_differ(self, job, calls, f"number {seq} of process group {words}", evidence=evidence)
+                return
 
 
 def _unseen(job: Job) -> str:

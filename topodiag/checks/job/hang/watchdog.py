@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Unpack
 
-from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, rank_word, ranks_in
+from topodiag.checks.interface import FindingParts, JobCheck, hosts_with, hosts_word, rank_word, ranks_in
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
@@ -221,18 +222,23 @@ def by_calls(check: JobCheck, job: Job) -> Iterator[Finding]:
         calls = _by_call(waits, group)
         if len(calls) < 2:
             continue
-        ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
-        numbers = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
-        yield check.finding(
-            check.where(hosts_with(job, numbers), ranks=numbers[:4096]),
-            "calls differ",
-            f"{rank_word(numbers)} {'waits' if len(numbers) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
-            f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
-            observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
-            evidence=[waits[ranks[0]] for _, ranks in ordered],
-            confidence=Confidence.MEDIUM if group else Confidence.LOW,
-        )
+        evidence = [waits[ranks[0]] for ranks in calls.values()]
+        confidence = Confidence.MEDIUM if group else Confidence.LOW
+        yield calls_differ(check, job, calls, f"number {seq}", evidence=evidence, confidence=confidence)
         return
+
+
+def calls_differ(
+    check: JobCheck, job: Job, calls: Mapping[str, Sequence[int]], at: str, **parts: Unpack[FindingParts]
+) -> Finding:
+    """Ranks that called another operation than most, at one place of their order; `calls` are the ranks by call."""
+    known = {call: sorted(rank for rank in ranks if rank >= 0) for call, ranks in calls.items()}
+    (usual, most), *others = sorted(known.items(), key=lambda item: (-len(item[1]), item[1]))
+    numbers = sorted(rank for _, ranks in others for rank in ranks)
+    parts["observed"] = "; ".join(f"{call} on {rank_word(ranks)}" for call, ranks in ((usual, most), *others[:2]))
+    where = check.where(hosts_with(job, numbers), ranks=numbers[:4096])
+    message = f"{rank_word(numbers)} called {others[0][0]} where {rank_word(most)} called {usual}, {at}"
+    return check.finding(where, "calls differ", message, **parts)
 
 
 def _by_call(waits: Mapping[int, Event], group: str) -> Mapping[str, list[int]]:
