@@ -79,19 +79,14 @@ def _reduction_of(ratio: float | None, checked: tuple[bool, bool], nranks: int |
     return "all_reduce" if ratio == 0 or (ratio > 1 - NEAR and not unlike) else ""
 
 
-def _parts_sent(collective: str) -> int | None:
-    """How often each part of a buffer goes out; None where the bandwidths' ratio does not depend on the ranks."""
-    return 2 if collective == "all_reduce" else 1 if collective in SHARED else None
-
-
 def ranks_of(rows: Sequence[BenchRow], collective: str, *, exact: bool = False) -> tuple[int | None, str]:
     """The number of ranks that the bandwidths tell, and how. `exact`: they carry six decimals (JSON)."""
     whole = parts(rows) if collective in SHARED else None
     if whole is not None and whole > 1:
         return whole, "size against count"
-    twice = _parts_sent(collective)
-    if twice is None:
-        return None, ""
+    twice = 2 if collective == "all_reduce" else 1  # how often each part of a buffer goes out
+    if twice == 1 and collective not in SHARED:
+        return None, ""  # the ratio does not depend on the ranks
     low, high = 1.0, float(MAX_RANKS)
     for alg, bus in _pairs(rows):
         slack_a, slack_b = _slack(alg, exact=exact), _slack(bus, exact=exact)
@@ -104,13 +99,6 @@ def ranks_of(rows: Sequence[BenchRow], collective: str, *, exact: bool = False) 
         return None, ""
     first, last = math.ceil(low - 1e-9), math.floor(min(high, MAX_RANKS) + 1e-9)
     return (first, "busbw / algbw") if first == last else (None, "")
-
-
-def ratio_fits(rows: Sequence[BenchRow], collective: str, nranks: int) -> bool:
-    """Whether the bandwidths can be those of so many ranks; True where they cannot tell."""
-    ratio = _ratio(rows)
-    twice = _parts_sent(collective)
-    return ratio is None or nranks < 1 or twice is None or abs(ratio - twice * (nranks - 1) / nranks) < NEAR
 
 
 def _pairs(rows: Sequence[BenchRow]) -> list[tuple[float, float]]:

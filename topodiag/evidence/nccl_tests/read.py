@@ -15,7 +15,7 @@ from typing import Any
 from topodiag.evidence.interface import to_int
 from topodiag.evidence.json_values import decoded, integer, member, number, objects, text
 from topodiag.evidence.nccl_tests import words
-from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of, ratio_fits
+from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Read, TextReader
 from topodiag.evidence.network.perftest import pair_runs
 from topodiag.evidence.signatures.wrappers import Unwrapped
@@ -73,7 +73,7 @@ def _run(draft: Draft, read: Read, name: str) -> BenchRun:
     collective, why = (draft.collective, "") if draft.collective else _inferred(draft, read, name)
     if why:
         notes.append(f"{collective}: known from {why}")
-    nranks, ranks_why = _ranks(draft, collective, notes)
+    nranks, ranks_why = _ranks(draft, collective)
     if draft.one_rank_tables:
         notes.append(NO_MPI.format(count=draft.one_rank_tables))
     elif nranks == 1 and draft.rows:
@@ -140,20 +140,16 @@ def _rows(draft: Draft) -> tuple[BenchRow, ...]:
     )
 
 
-def _ranks(draft: Draft, collective: str, notes: list[str]) -> tuple[int | None, str]:
+def _ranks(draft: Draft, collective: str) -> tuple[int | None, str]:
     listed, why = _listed(draft)
+    if listed is not None:
+        return listed, why
     ranks, how = ranks_of(draft.rows, collective, exact=draft.from_json)
-    if listed is None:
-        if no_traffic(draft.rows) and (collective in {"", "all_reduce"} or ranks in {None, 1}):
-            return 1, "every bus bandwidth is 0"
-        if "nRanks" in draft.parameters and draft.parameters["nRanks"].isdigit():
-            return int(draft.parameters["nRanks"][:9]), "the header"
-        return ranks, how
-    if no_traffic(draft.rows) and listed > 1:
-        notes.append(f"every bus bandwidth is 0, as of one rank, but the device list has {listed}")
-    elif ranks is not None and ranks != listed and not ratio_fits(draft.rows, collective, listed):
-        notes.append(f"{how} says {ranks} ranks, the device list {listed}: one of them is not of this {collective} run")
-    return listed, why
+    if no_traffic(draft.rows) and (collective in {"", "all_reduce"} or ranks in {None, 1}):
+        return 1, "every bus bandwidth is 0"
+    if "nRanks" in draft.parameters and draft.parameters["nRanks"].isdigit():
+        return int(draft.parameters["nRanks"][:9]), "the header"
+    return ranks, how
 
 
 def _listed(draft: Draft) -> tuple[int | None, str]:
