@@ -54,8 +54,6 @@ _SPLITS = (
 _EDGE = ' \t|#>\r"'
 _RULE = frozenset(" \t+-=|_:")
 _LIKE = patterns("evidence/columns", "line")
-_ANSWERS = ("CHANGED", "SUCCESS", "FAILED")
-"""What Ansible says behind the name of a host, above what it printed."""
 _RUN_BEGAN = ("# size count", "# (B)", "# Out of bounds values")
 """A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
 
@@ -195,13 +193,11 @@ def _row_of(line: str) -> tuple[str, dict[str, str]]:
 
 def _of_hosts(lines: Sequence[str]) -> Iterator[Found]:
     """What several hosts print of a version, where the text says of what."""
-    rows, host = [], ""
-    for number, line in enumerate(lines, 1):
-        name, _, answer = line.partition(" | ")
-        if answer.startswith(_ANSWERS) and answer.endswith(">>") and " " not in name:
-            host = name
-        elif (row := _LIKE["one_value"].match(f"{host}: {line}" if host else line)) is not None:
-            rows.append((number, row[1], [row[2]]))
+    rows = [
+        (number, row[1], [row[2]])
+        for number, line in enumerate(lines, 1)
+        if (row := _LIKE["one_value"].match(line)) is not None
+    ]
     if len(rows) > 1 and any(_LIKE["spoken_of"].search(line) for line in lines):
         yield [tables.VERSION], rows
 
