@@ -73,16 +73,15 @@ class Draft:
         return self.average is not None
 
     @property
+    def last_size(self) -> int:
+        """Of its newest row, -1 without one."""
+        return self.rows[-1].size if self.rows else -1
+
+    @property
     def single_process(self) -> bool:
         """Whether one process alone could have printed this header: what a build without MPI looks like."""
         per = int(self.parameters.get("nThread", "1")) * int(self.parameters.get("nGpus", "1"))
         return bool(self.parameters) and len(self.devices) <= per
-
-    @property
-    def least_size(self) -> int:
-        """By its header, -1 without."""
-        text = self.parameters.get("minBytes", "")
-        return int(text) if text.isdigit() and len(text) < 20 else -1
 
 
 @dataclass(slots=True)
@@ -248,18 +247,9 @@ class TextReader:
 
     def _target(self, stream: _Stream, row: OpenRow, line: words.Line) -> Draft:
         """The run that a row belongs to: the newest, or among several open tables the one whose sizes it goes on."""
-        able = [run for run in stream.runs if not run.closed]
-        if not able:
-            return self._begin(stream, line)
-        newest = able[-1]
-        if len(able) == 1 or not newest.single_process:
-            return newest
-        low = [run for run in able if run.title is not None]
-        waiting = [run for run in low if not run.rows and row.size <= run.least_size]
-        going = [run for run in low if run.rows and run.rows[-1].size < row.size]
-        if waiting:
-            return waiting[-1]
-        return max(going, key=lambda run: run.rows[-1].size) if going else newest
+        able = [run for run in stream.runs if not run.closed] or [self._begin(stream, line)]
+        going = [run for run in reversed(able) if run.title is not None and run.last_size < row.size]
+        return max(going, key=lambda run: run.last_size) if going and able[-1].single_process else able[-1]
 
     def _end_row(self, stream: _Stream) -> None:
         if stream.open is None:
