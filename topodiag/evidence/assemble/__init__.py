@@ -223,8 +223,6 @@ def _judge(nic: Nic, node: Node, routed: set[str], near: set[str], chosen: set[F
         return NicRole.STORAGE, "another product or link layer than the NICs that serve the GPUs"
     if near:
         return NicRole.STORAGE, "no GPU within PXB, while NICs of the same kind have one"
-    if not node.gpus:
-        return NicRole.COMPUTE, "the largest group of RDMA NICs of one kind; nothing in the evidence speaks of GPUs"
     return NicRole.COMPUTE, "the largest group of RDMA NICs of one kind"
 
 

@@ -89,12 +89,10 @@ def _read_driver(notes: Notes) -> None:
         notes.take(notes.system, "driver_version", version[1], module)
         return
     loaded = notes.files.get("proc/modules")
-    if file is not None and not is_absent(notes.files, _DRIVER):
-        why, shown = file.error or "nothing was read", file
-    elif loaded is not None and not any(text.startswith("nvidia ") for _, text in loaded.lines):
+    if loaded is not None and not any(text.startswith("nvidia ") for _, text in loaded.lines):
         why, shown = "the NVIDIA kernel module is not loaded", loaded
     elif file is not None:
-        why, shown = "no NVIDIA driver in /proc", file
+        why, shown = file.error or "nothing was read", file
     else:
         return
     notes.miss(notes.system, "driver_version", why, shown)
