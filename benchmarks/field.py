@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from topodiag.api import diagnose
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import TopodiagError
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import plain
 from topodiag.report.formats.json import document
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "field"

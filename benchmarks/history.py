@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from topodiag.app.case.nodes import one_node
+from topodiag.app.case.opening import one_node
 from topodiag.app.history import history
 from topodiag.evidence.live.watch_log import WatchLog
 from topodiag.fleet.facts import facts_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import plain
 from topodiag.report.formats.json import document
 
 

@@ -3,7 +3,7 @@
 from functools import cache
 
 from topodiag.app.case.jobs import LogOptions
-from topodiag.app.case.nodes import one_node
+from topodiag.app.case.opening import one_node
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.model.node import Node

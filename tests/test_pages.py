@@ -27,8 +27,8 @@ OF_REPORTS = {
 
 @dataclass(frozen=True)
 class Page:
-    """A page: the words of the commands that it shows, in order where it is a list; modules `topodiag.cli.MODULE` of
-    commands whose options it names, but for `elsewhere`; how many examples for Python users it has."""
+    """A page: the words of the commands that it shows, in order where it is a list; the commands whose options it
+    names, but for `elsewhere`, as `MODULE:NAME` in topodiag.cli; how many examples for Python users it has."""
 
     name: str
     shows: set[str] | list[str] | None = None
@@ -42,14 +42,14 @@ class Page:
 
 PAGES = (
     Page("topo.md", {"check", "predict", "what-if", "diff"},
-         ("topo.check", "topo.predict", "topo.what_if", "topo.diff", "topo.show"), examples=3),
+         ("topo:check", "topo:predict", "topo:what_if", "topo:diff", "topo:show"), examples=3),
     Page("model.md", {"link", "collective", "hierarchy", "step"},
-         ("model.collective", "model.hierarchy", "model.link", "model.step"), examples=6),
-    Page("place.md", ["audit", "audit", "solve", "solve"], ("place.audit",), OF_REPORTS, examples=9),
-    Page("sweeps.md", None, ("bench.plan", "bench.run", "bench.read"), OF_REPORTS),
-    Page("user-guide.md", None, ("scan",)),
+         tuple(f"model.questions:{name}" for name in ("collective", "hierarchy", "link", "step")), examples=6),
+    Page("place.md", ["audit", "audit", "solve", "solve"], ("place.maps:audit",), OF_REPORTS, examples=9),
+    Page("sweeps.md", None, ("bench.sweep:plan", "bench.sweep:run", "bench.sweep:read"), OF_REPORTS),
+    Page("user-guide.md", None, ("scan:scan",)),
     Page("diagnose.md"),
-    Page("bench.md", None, ("bench.judge",)),
+    Page("bench.md", None, ("bench.judge:judge",)),
 )  # fmt: skip
 SHOWN = [(f"{page.name}: {command[:60]}", command, output)
          for page in PAGES if page.shows is not None or page.name in {"bench.md", "diagnose.md"}
@@ -69,11 +69,12 @@ def test_what_a_page_shows_is_what_the_program_prints(command: str, output: str)
 
 
 @pytest.mark.parametrize(
-    ("page", "module"),
-    [pytest.param(page, module, id=f"{page.name}: {module}") for page in PAGES for module in page.commands],
+    ("page", "place"),
+    [pytest.param(page, place, id=f"{page.name}: {place}") for page in PAGES for place in page.commands],
 )
-def test_every_option_is_on_its_page(page: Page, module: str) -> None:
-    command: click.Command = getattr(import_module(f"topodiag.cli.{module}"), module.rpartition(".")[2])
+def test_every_option_is_on_its_page(page: Page, place: str) -> None:
+    module, _, name = place.partition(":")
+    command: click.Command = getattr(import_module(f"topodiag.cli.{module}"), name)
     options = [param.opts for param in command.params if param.opts[0].startswith("-")]
     missing = [opts for opts in options if not any(f"`{option}" in page.text() for option in opts)]
     assert [opts for opts in missing if not page.elsewhere & set(opts)] == []

@@ -16,7 +16,7 @@ from tests.cli.small_log import log
 from tests.depth import some_of
 from topodiag.app.bench import bench
 from topodiag.app.case.live import Options
-from topodiag.app.case.nodes import one_node
+from topodiag.app.case.opening import one_node
 from topodiag.app.diagnose import diagnose
 from topodiag.app.judge.runs import BenchOptions
 from topodiag.app.logs import logs

@@ -9,9 +9,8 @@ from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole, NumaNo
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.links import Path
 from topodiag.model.nccl_enums import PathType
-from topodiag.model.node import Node
+from topodiag.model.node import Cpu, Node, Os
 from topodiag.model.provenance import Counter, Fact, Origin, Topic
-from topodiag.model.system import Cpu, Os
 
 HOUR = 3600.0
 ZERO_UUID = "00000000-0000-0000-0000-000000000000"

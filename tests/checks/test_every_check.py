@@ -24,9 +24,8 @@ from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.layout import Role
-from topodiag.model.node import Node
+from topodiag.model.node import ConfLine, Node, Process, Setting
 from topodiag.model.provenance import Counter, Fact, Origin
-from topodiag.model.system import ConfLine, Process, Setting
 
 CHECKS = [check for check_id in registry.ids() for check in registry.check_classes(check_id)]
 OF_NODES = [check for check in CHECKS if issubclass(check, NodeCheck)]

@@ -7,9 +7,8 @@ from tests.nccl.small_trees import element
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Setting
 from topodiag.model.provenance import Origin, Topic
-from topodiag.model.system import Setting
 
 LINK = {"link_speed": "32.0 GT/s PCIe", "link_width": 16}
 

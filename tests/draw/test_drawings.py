@@ -22,7 +22,7 @@ from topodiag.model.finding import Cost, Finding, Severity, Where
 from topodiag.model.fleet import Cohort, Exclusion, FleetNode, FleetResult, How, Outlier
 from topodiag.model.history import PartStates, Spell, Track
 from topodiag.model.job import Communicator, FlightRecord, Job
-from topodiag.model.timeline import Moment
+from topodiag.model.result import Moment
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, Consequence, Price, Quantity, State, Verdict
 
 # -- ranks by transport --

@@ -13,9 +13,8 @@ from topodiag.fleet.facts import facts_of
 from topodiag.fleet.numbers import far, rises_faster
 from topodiag.model.events import Event
 from topodiag.model.fleet import FactKind, How, NodeFact
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Os
 from topodiag.model.provenance import Origin
-from topodiag.model.system import Os
 
 
 def rows(node: Node) -> dict[tuple[str, str, str], NodeFact]:

@@ -18,7 +18,7 @@ from tests.tables import examples
 from topodiag.evidence import registry
 from topodiag.evidence.intake.bundle import Evidence, from_memory, open_evidence
 from topodiag.evidence.intake.reader import read_node
-from topodiag.model.gpu_sight import Sight, gpu_sight
+from topodiag.model.node import Sight, gpu_sight
 from topodiag.model.provenance import Topic
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.capture import capture, write_folder, write_tar

@@ -33,7 +33,7 @@ from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.bench import Benchmark
-from topodiag.model.gpu_sight import Sight, gpu_sight
+from topodiag.model.node import Sight, gpu_sight
 from topodiag.model.result import Result
 from topodiag.model.sweep import Part
 from topodiag.report.registry import names, report

@@ -11,11 +11,10 @@ from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Exp
 from topodiag.model.connections import no_connections
 from topodiag.model.events import Progress
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
-from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Case, Result
+from topodiag.model.result import Case, Host, Identity, Result, Tie
 from topodiag.model.verdict import Verdict
 from topodiag.verdict.causes import arranged
 from topodiag.verdict.judge import judge

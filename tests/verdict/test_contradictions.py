@@ -13,11 +13,10 @@ from tests.tables import examples
 from tests.verdict.machines import NOON, capture, inited, kernel_log, on, xid
 from topodiag.api import diagnose
 from topodiag.model.devices import Gpu, NetDev
-from topodiag.model.identity import Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
-from topodiag.model.result import Case
+from topodiag.model.result import Case, Identity, Tie
 from topodiag.model.verdict import State
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify

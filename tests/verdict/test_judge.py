@@ -14,11 +14,10 @@ from tests.verdict.test_order import W, found
 from topodiag.model.bench import BenchRun, Hypothesis
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Cost, Coverage, Follows, Outcome, Severity, Status, Where
-from topodiag.model.identity import Host, Identity
 from topodiag.model.job import FlightRecord, Job
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin, Topic
-from topodiag.model.result import Case, Result, Trouble
+from topodiag.model.result import Case, Host, Identity, Result, Trouble
 from topodiag.model.verdict import CauseStatus, State
 from topodiag.verdict.judge import judge
 from topodiag.words.dialect import Maker

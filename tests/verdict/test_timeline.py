@@ -15,13 +15,11 @@ from tests.verdict.machines import NOON, bare, capture, inited, kernel_log, on, 
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.cluster import RankHosts
 from topodiag.model.devices import NetDev
-from topodiag.model.identity import Identity, Tie
 from topodiag.model.job import FlightRecord, Job, Process
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer, RasProcess
-from topodiag.model.result import Case
-from topodiag.model.timeline import Clock, Timeline
+from topodiag.model.result import Case, Clock, Identity, Tie, Timeline
 from topodiag.verdict.identity import identify
 from topodiag.verdict.timeline import MOST_MOMENTS, timeline
 

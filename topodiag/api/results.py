@@ -12,14 +12,11 @@ from topodiag.api import tables
 from topodiag.model.bench import Benchmark
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Finding, Input, Outcome
-from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
-from topodiag.model.result import Result
-from topodiag.model.timeline import Timeline
+from topodiag.model.result import Identity, Result, Timeline
 from topodiag.model.verdict import Verdict
-from topodiag.report.documents.from_model import Document
-from topodiag.report.documents.write_json import PAGE_INDENT, RESULT_INDENT, write_json
+from topodiag.report.documents.from_model import PAGE_INDENT, RESULT_INDENT, Document, write_json
 from topodiag.report.table_files import Table
 from topodiag.report.words import counted, unexplained_words
 from topodiag.words.text import clean
@@ -220,7 +217,7 @@ class AuditedLayout(Answer):
     @cached_property
     def document(self) -> Document:
         """What `topodiag place audit --format json` prints."""
-        from topodiag.report.place.audit import audit_json  # noqa: PLC0415 - only where it is asked for
+        from topodiag.report.place.layouts import audit_json  # noqa: PLC0415 - only where it is asked for
 
         return audit_json(self.audit, self.findings, self.inputs)
 
@@ -252,7 +249,7 @@ class SolvedLayout(Answer):
     @cached_property
     def document(self) -> Document:
         """What `topodiag place solve --format json` prints."""
-        from topodiag.report.place.solve import solution_json  # noqa: PLC0415 - only where it is asked for
+        from topodiag.report.place.layouts import solution_json  # noqa: PLC0415 - only where it is asked for
 
         return solution_json(self.solved, self.inputs)
 

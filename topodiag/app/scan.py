@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.app.case.collecting import few_collections
 from topodiag.app.case.live import Options, Progress, captured
-from topodiag.app.case.nodes import case_of, node_case, one_node
-from topodiag.app.case.opening import gathered, with_paths
+from topodiag.app.case.opening import case_of, gathered, node_case, one_node, with_paths
 from topodiag.app.judge.judged import judged_nodes
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS

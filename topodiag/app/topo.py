@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.nodes import case_of, one_node
-from topodiag.app.case.opening import gathered
+from topodiag.app.case.opening import case_of, gathered, one_node
 from topodiag.app.case.topology import Topology, open_topology, predict_topology
 from topodiag.app.judge.judged import judged_result
 from topodiag.checks.pcie.hops import LANES, trained

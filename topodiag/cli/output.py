@@ -81,7 +81,7 @@ def write_page(draw: Callable[[Page], None], dump: Callable[[], Document], print
     if printing.format_ != "json":
         write_drawing(draw, printing)
         return
-    from topodiag.report.documents.write_json import write_json  # noqa: PLC0415 - only where it is asked for
+    from topodiag.report.documents.from_model import write_json  # noqa: PLC0415 - only where it is asked for
 
     with opened(printing.output) as stream:
         write_json(dump(), stream)

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.fleet import FleetResult, Outlier
-from topodiag.model.fleet_words import spelled
+from topodiag.model.fleet import FleetResult, Outlier, spelled
 from topodiag.words.hosts import natural, short_names
 from topodiag.words.units import few, grouped, number, plural, read_number, short_hosts
 

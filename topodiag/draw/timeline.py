@@ -13,7 +13,7 @@ from math import fsum
 from topodiag.draw.svg import Canvas, spelt
 from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import LAST_S, stamp
-from topodiag.model.timeline import Moment
+from topodiag.model.result import Moment
 from topodiag.words.hosts import short_names
 from topodiag.words.units import grouped, plural, spell_s
 

@@ -15,8 +15,8 @@ import msgspec
 from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Event
+from topodiag.model.node import ConfLine, Process, Setting
 from topodiag.model.provenance import Fact, NotObserved, Origin, Topic
-from topodiag.model.system import ConfLine, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.words.dialect import Maker
 

@@ -1,7 +1,6 @@
 """Which machine a benchmark ran on, and how it was placed there: from a topology, a named system, or the run itself.
 
-The less is known, the more machines fit: all that could be meant are kept, so that what one of them reaches is not
-called low on another.
+The less is known, the more machines fit: all are kept, so that what one of them reaches is not low on another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A fleet: facts of many nodes in long form, the groups of nodes that may be compared, and what differs inside them.
+"""A fleet: facts of many nodes in long form, the groups of nodes that may be compared, what differs inside them, and
+how that is spelt.
 
-Values only. `topodiag.fleet.facts` turns a node into facts, `topodiag.fleet.compare` compares them.
+`topodiag.fleet.facts` turns a node into facts, `topodiag.fleet.compare` compares them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Input, Outcome, Severity
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Trouble
+from topodiag.words.own_data import own_data
+from topodiag.words.units import few, fold_labels, spell_bytes
 
 
 class FactKind(Enum):
@@ -211,3 +214,37 @@ class FleetResult:
 def name_of(host: str) -> str:
     """What a machine calls itself: `gpu1` of `gpu1#2`, the second machine of that name."""
     return host.partition("#")[0]
+
+
+_UNITS = ("errors", "times", "rows", "lines", "")
+"""Units that the name of the fact says already."""
+_LONGEST = 20
+"""Digits of a number of bytes that can be meant."""
+
+
+def spelled(value: str, unit: str) -> str:
+    """A value with its unit: `16 GT/s`, `251.9 GiB`, `unlimited`."""
+    if unit == "bytes":
+        return spell_bytes(int(value)) if value.isdecimal() and len(value) < _LONGEST else value
+    return value if unit in _UNITS else f"{value} {unit}"
+
+
+def fact_name(family: str, key: str) -> str:
+    """What a fact is called by itself: `firmware`, `kernel module nvidia_peermem`, `PCIe width`."""
+    lead: str = own_data("fleet/families")["leads"].get(family, "")
+    return key if key.lower().startswith(lead.strip().lower()) and lead else f"{lead}{key}"
+
+
+def fact_words(outlier: Outlier) -> str:
+    """`PCIe width of gpu3: 8 (199 of 200: 16)`."""
+    parts = [part for part in outlier.parts if part]
+    of = f" of {fold_labels(parts, 4)}" if parts else ""
+    what = f"{fact_name(outlier.family, outlier.key)}{of}"
+    if outlier.how is How.PERMUTED:
+        return f"{what} in another order: {few(outlier.value.split('; '), 2, '; ')}"
+    value = few(outlier.value.split("; "), 2, "; ") if len(parts) > 1 else outlier.value
+    if outlier.how in (How.FAR, How.RATIO, How.RATE):
+        return f"{what}: {spelled(value, outlier.unit)} (median {spelled(outlier.usual, outlier.unit)})"
+    usual = few(outlier.usual.split("; "), 2, "; ") if len(parts) > 1 else outlier.usual
+    count = f"{outlier.usual_count} of {outlier.total}"
+    return f"{what}: {spelled(value, outlier.unit)} ({count}: {spelled(usual, outlier.unit)})"

@@ -1,8 +1,12 @@
-"""A node: everything known of one machine, gathered from whatever evidence there was."""
+"""A node: everything known of one machine, gathered from whatever evidence there was; its software (kernel, driver,
+services, processes, settings); and whether its GPUs were seen: nothing is said to be well of a machine whose GPUs
+nobody read.
+"""
 
 from __future__ import annotations
 
 from dataclasses import field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
@@ -10,13 +14,110 @@ from topodiag.model.busid import unplaced
 from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.links import Link, Path
-from topodiag.model.provenance import Disagreement, Fact, NotObserved, Topic
-from topodiag.model.system import ConfLine, Cpu, Os, Process, Setting
+from topodiag.model.maker import dialect_of, makers_of
+from topodiag.model.provenance import Disagreement, Fact, NotObserved, Origin, Topic
 from topodiag.model.tables import Table
 from topodiag.words.dialect import Maker
+from topodiag.words.units import plural
 
 if TYPE_CHECKING:
     from topodiag.model.nccl_tree import NcclFile
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """The processors, as /proc/cpuinfo names them (all alike on any machine we know)."""
+
+    arch: Fact[str] = Fact()
+    vendor: Fact[str] = Fact()
+    family: Fact[int] = Fact()
+    model: Fact[int] = Fact()
+    name: Fact[str] = Fact()
+    count: Fact[int] = Fact()
+    sockets: Fact[int] = Fact()
+
+
+@dataclass(frozen=True, slots=True)
+class Os:
+    """Kernel and driver state that decides what NCCL can use."""
+
+    kernel: Fact[str] = Fact()
+    cmdline: Fact[str] = Fact()
+    distribution: Fact[str] = Fact()
+    uptime_s: Fact[float] = Fact()
+    bios: Fact[str] = Fact()
+    """Version of the system firmware, with its date where that is given: `2.16 12/05/2023`."""
+    virtualization: Fact[str] = Fact()
+    """`none`, or the hypervisor: `kvm`, `vmware`, `microsoft`, `xen`, `amazon`, ..."""
+    container: Fact[str] = Fact()
+    """`none`, or the runtime: `docker`, `podman`, `kubernetes`, `lxc`, ..."""
+    driver_version: Fact[str] = Fact()
+    driver_open: Fact[bool] = Fact()
+    """Whether NVIDIA's open kernel modules are loaded (needed for DMA-BUF)."""
+    cuda_version: Fact[str] = Fact()
+    nvml_error: Fact[str] = Fact()
+    """The NVML error by name when the library or the driver did not come up."""
+    modules: Fact[frozenset[str]] = Fact()
+    peermem: Fact[bool] = Fact()
+    """Whether a GPU peer-memory module is there for RDMA (the files that NCCL itself tests)."""
+    iommu_enabled: Fact[bool] = Fact()
+    memlock_bytes: Fact[int] = Fact()
+    """Soft limit on locked memory; -1 is unlimited."""
+    shm_bytes: Fact[int] = Fact()
+    shm_free_bytes: Fact[int] = Fact()
+    open_files: Fact[int] = Fact()
+    """Hard limit on open files, to which NCCL raises the soft one; -1 is unlimited."""
+    numa_balancing: Fact[bool] = Fact()
+    governor: Fact[str] = Fact()
+    """The frequency governor of the first processor: `performance`, `powersave`, `schedutil`, ..."""
+    frequency_driver: Fact[str] = Fact()
+    huge_pages: Fact[str] = Fact()
+    """Transparent huge pages: `always`, `madvise` or `never`."""
+    services: dict[str, Fact[str]] = field(default_factory=dict)
+    """systemd's word per unit: `nvidia-fabricmanager` -> `active`, `inactive`, `failed`, `not-found`."""
+    devices: Fact[frozenset[str]] = Fact()
+    """Names below /dev that matter: `nvidia0`, `infiniband/uverbs0`, `gdrdrv`, ..."""
+    absent_devices: Fact[frozenset[str]] = Fact()
+    """Names below /dev that somebody looked for and that are not there."""
+    registry: dict[str, Fact[str]] = field(default_factory=dict)
+    """/proc/driver/nvidia/params by name."""
+
+
+IOMMU_UNITS = "units in /sys/class/iommu"
+"""How an event begins that says which IOMMUs the kernel runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process with a GPU open."""
+
+    pid: int
+    gpus: tuple[int, ...] = ()
+    """GPU indices."""
+    name: Fact[str] = Fact()
+    cpus_allowed: Fact[str] = Fact()
+    nccl_env: Fact[dict[str, str]] = Fact()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One NCCL (or CUDA, UCX, FI) variable as given. `scope`: environment, conf file, or `process PID`."""
+
+    name: str
+    value: str
+    scope: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class ConfLine:
+    """One raw line of an nccl.conf, for the checks that judge how NCCL will read it."""
+
+    path: str
+    number: int
+    text: str
+    origin: Origin
+
 
 Pair = tuple[str, str]
 """Two device labels (`GPU0`, `GPU3`, a NIC's name), in the order of the table they were read from."""
@@ -117,3 +218,63 @@ class Node:
         """Whether this is a guest; None when nothing says so."""
         word = self.os.virtualization.value
         return None if word is None else word != "none"
+
+
+class Sight(Enum):
+    """What is known of a node's GPUs."""
+
+    SEEN = "seen"
+    NONE = "none"
+    """There is no NVIDIA GPU, and the evidence says so."""
+    HIDDEN = "hidden"
+    """There are GPUs on the bus, or a program lists them, and the driver did not speak of them."""
+    UNREAD = "unread"
+    """The evidence does not say: a command hung, or nothing about GPUs was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSight:
+    """The answer and the sentence that says how it is known."""
+
+    sight: Sight
+    why: str = ""
+
+
+def gpu_sight(node: Node) -> GpuSight:
+    """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
+    spoke = Topic.GPUS in node.topics or _told_by_file(node)
+    if node.gpus and (spoke or any(_is_told_of(gpu) for gpu in node.gpus)):
+        return GpuSight(Sight.SEEN)
+    on_bus = sum(dev.is_accelerator for dev in node.pci.values())
+    reason = _driver_silence(node)
+    if on_bus or node.gpus:
+        count = plural(on_bus or len(node.gpus), f"{dialect_of(node).maker.value} GPU")
+        seen = "on the PCI bus" if on_bus else "that a test of copies measured" if node.copies else "named"
+        why = f"{count} {seen}, but the driver did not report on them"
+        return GpuSight(Sight.HIDDEN, f"{why}: {reason}" if reason else why)
+    if node.pci:
+        return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")
+    if spoke:
+        return GpuSight(Sight.NONE, "the driver is up and counts none")
+    makers = " and ".join(sorted(maker.value for maker in makers_of(node)))
+    named = f"lines speak of GPUs of {makers}, and no tool says how they are" if makers else ""
+    return GpuSight(Sight.UNREAD, reason or named or "nothing about GPUs was in the evidence")
+
+
+def _is_told_of(gpu: Gpu) -> bool:
+    """Whether a tool of the driver tells how a GPU is, even one that does not name all GPUs."""
+    return gpu.throttle.known or gpu.sm_clock_mhz.known or gpu.utilization.known or bool(gpu.counters)
+
+
+def _told_by_file(node: Node) -> bool:
+    """Whether a topology file was given by itself: NCCL's dump or its writer speaks of the GPUs."""
+    file = node.nccl_file.name if node.nccl_file is not None else None
+    return any(gpu.numa.origin is not None and gpu.numa.origin.source == file for gpu in node.gpus)
+
+
+def _driver_silence(node: Node) -> str:
+    if node.os.nvml_error.value:
+        return f"NVML said {node.os.nvml_error.value}"
+    gaps = [gap for gap in node.not_observed if Topic.GPUS in gap.of]
+    silent = min(gaps, key=lambda gap: Topic.DRIVER not in gap.of, default=None)
+    return f"{silent.what}: {silent.why}" if silent is not None else ""

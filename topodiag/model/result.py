@@ -1,18 +1,22 @@
-"""A case: all evidence at some paths, joined by what it speaks of, before any check has judged it; and the result of
-its diagnosis: what was read, what is known, what was found, and what could not be seen."""
+"""A case: all evidence at some paths, joined by what it speaks of, before any check has judged it: who is who, by every
+name that some source gives a host, and what happened, on one axis of time; and the result of its diagnosis: what was
+read, what is known, what was found, and what could not be seen.
+
+Rank, node and GPU stay three things until a line maps them. What cannot be mapped keeps its own name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
 from topodiag.model.events import Progress
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
-from topodiag.model.identity import Identity, Tie
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.timeline import Timeline
 from topodiag.model.verdict import State, Verdict
 
 if TYPE_CHECKING:
@@ -21,6 +25,113 @@ if TYPE_CHECKING:
     from topodiag.model.cluster_facts import ClusterFacts
     from topodiag.model.job import Job  # numpy is slow to load, and a case of nodes needs none
     from topodiag.model.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Names that a source says are of one machine, the machine's own name first: a pod, its node and its address.
+    `how` is the reason in words."""
+
+    names: tuple[str, ...]
+    how: str = ""
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One machine. `name` is what the case calls it, `aliases` every other name of it (FQDN, addresses, pods, container
+    ids, the name of its capture), each with how it was tied to the machine in `ties`. `sources` are the kinds of
+    evidence that speak of it ("bundle", "log", "nccl-tests", "hostfile", "kernel log").
+
+    `boot` is when the machine booted by its last capture, as `2026-11-01 07:14:18` in UTC, "" where none tells it.
+    `stale` says why its capture does not show the machine as the job met it, "" where nothing says so: then the capture
+    counts for what cannot have changed.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    boot: str = ""
+    stale: str = ""
+    ties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two sources that cannot both be right of one object, or that show different things of it: `a bundle shows 8 NICs
+    that are up, the log of the same host shows none`. `check` is the finding that the contradiction is, "" for none."""
+
+    subject: str
+    text: str
+    evidence: tuple[Origin, ...] = ()
+    check: str = ""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """All hosts of a case, and what is in conflict."""
+
+    hosts: tuple[Host, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+    @cached_property
+    def _by_alias(self) -> dict[str, str]:
+        known: dict[str, str] = {}
+        for host in self.hosts:
+            for alias in (host.name, *host.aliases):
+                known.setdefault(alias.lower(), host.name)
+        return known
+
+    def name(self, alias: str) -> str:
+        """What the case calls the host of this alias; the alias itself where no source ties it to a host. `n1#2`, the
+        second capture of n1, is n1."""
+        known = self._by_alias.get(alias.lower()) or self._by_alias.get(alias.partition("#")[0].lower())
+        return known or alias
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock of one source. `zone` as an offset like `+02:00`, "" where unknown; `skew_s` is how many seconds it is
+    ahead of the case's axis, `within_s` the uncertainty of that (both seconds; None where nothing ties it), `how` the
+    events from which it was estimated, in a sentence."""
+
+    source: str
+    host: str = ""
+    zone: str = ""
+    skew_s: float | None = None
+    within_s: float | None = None
+    how: str = ""
+
+
+_FRAME = ("the node boots", "the node is captured", "init of ")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One event. `time` is seconds of the epoch on the case's axis (skew taken out), None where the source has no time;
+    `stamp` is the time as the source wrote it. A wait counts from its start, not from when it was printed."""
+
+    time: float | None
+    what: str
+    host: str = ""
+    rank: int = -1
+    stamp: str = ""
+    within_s: float | None = None
+    origin: Origin | None = None
+    count: int = 1
+
+    @property
+    def frames(self) -> bool:
+        """Whether it only frames a job and tells of no fault: a boot, a capture, an init."""
+        return self.what.startswith(_FRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Moments in order; those without a time stand last."""
+
+    moments: tuple[Moment, ...] = ()
+    clocks: tuple[Clock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

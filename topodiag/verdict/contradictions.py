@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.model.clock_text import booted, captured, is_wall, stamp
-from topodiag.model.identity import Conflict, Identity
 from topodiag.model.job_wires import hosts_on_sockets, nics_up
 from topodiag.model.node import Node
-from topodiag.model.result import Case
+from topodiag.model.result import Case, Conflict, Identity
 from topodiag.words.units import few, grouped, plural
 
 if TYPE_CHECKING:

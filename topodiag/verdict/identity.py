@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from topodiag.model.clock_text import stamp
-from topodiag.model.identity import Conflict, Host, Identity, Tie
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Case
+from topodiag.model.result import Case, Conflict, Host, Identity, Tie
 from topodiag.verdict.names import NOBODY, NamedHost, in_name, voices
 from topodiag.words.hosts import address_of, short_name
 from topodiag.words.units import few, grouped

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import EPOCH_S, booted, captured, is_wall, stamp
 from topodiag.model.events import Event
-from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Case
+from topodiag.model.result import Case, Identity
 from topodiag.words.units import in_s
 
 if TYPE_CHECKING:

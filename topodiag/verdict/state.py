@@ -12,8 +12,8 @@ from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.events import says_work
 from topodiag.model.finding import Confidence, Finding, Severity, Status
-from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.job_waits import WAITS, only_waited
+from topodiag.model.node import Sight, gpu_sight
 from topodiag.model.result import Result, Trouble
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene

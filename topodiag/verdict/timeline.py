@@ -13,9 +13,7 @@ from dataclasses import replace
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Finding
-from topodiag.model.identity import Identity
-from topodiag.model.result import Case, Result
-from topodiag.model.timeline import Clock, Moment, Timeline
+from topodiag.model.result import Case, Clock, Identity, Moment, Result, Timeline
 from topodiag.verdict.moments import LOG, RAS, ClockedEvent, said_by
 
 MOST_MOMENTS = 2000

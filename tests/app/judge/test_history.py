@@ -13,7 +13,7 @@ from topodiag.app.scan import scan
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.model.history import FleetHistory
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import plain
 from topodiag.report.fleet.history import document, draw_history
 from topodiag.report.html.fleet import history_extras
 from topodiag.report.interface import Style

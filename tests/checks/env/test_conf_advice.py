@@ -18,9 +18,8 @@ from topodiag.emit.nccl_conf import UnwritableError, to_text
 from topodiag.model.devices import NetDev, Nic, NicPort, NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.nccl_conf import ConfAdvice, ConfEntry
-from topodiag.model.node import Node
+from topodiag.model.node import ConfLine, Node, Setting
 from topodiag.model.provenance import Fact, Origin, Topic
-from topodiag.model.system import ConfLine, Setting
 
 HERE = Origin("test")
 SYSTEM = "/etc/nccl.conf"

@@ -26,9 +26,8 @@ from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_enums import PathType
-from topodiag.model.node import Node
+from topodiag.model.node import ConfLine, Node, Process, Setting
 from topodiag.model.provenance import Fact, Origin, Topic
-from topodiag.model.system import ConfLine, Process, Setting
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 

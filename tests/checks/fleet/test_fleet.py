@@ -14,8 +14,7 @@ from topodiag.checks.fleet.flapping import ComesAndGoes, drops, fallen_alone, fl
 from topodiag.checks.fleet.populations import TwoPopulations
 from topodiag.checks.fleet.weights import matters, weigh
 from topodiag.model.finding import Outcome, Severity, Status
-from topodiag.model.fleet import Association, Cohort, FactKind, How, NodeFact, Outlier, Population, Populations
-from topodiag.model.fleet_words import spelled
+from topodiag.model.fleet import Association, Cohort, FactKind, How, NodeFact, Outlier, Population, Populations, spelled
 from topodiag.model.history import Capture, Growth, NodeHistory, PartStates, Spell
 
 HOSTS = tuple(f"n{at}" for at in range(20))

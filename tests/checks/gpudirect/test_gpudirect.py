@@ -11,9 +11,8 @@ from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
 from topodiag.checks.registry import Subject, check_of
 from topodiag.model.job import Process
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Setting
 from topodiag.model.provenance import Origin
-from topodiag.model.system import Setting
 
 
 def without_module(base: str) -> Node:

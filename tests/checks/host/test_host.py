@@ -25,9 +25,8 @@ from topodiag.evidence.interface import Blob
 from topodiag.model.events import Event
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.job import Communicator, Message
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Process
 from topodiag.model.provenance import Fact, NotObserved, Topic
-from topodiag.model.system import Process
 from topodiag.model.verdict import CauseStatus
 
 

@@ -14,8 +14,8 @@ from topodiag.checks.job.second_program import SecondProgram
 from topodiag.checks.job.shared_gpu import taken_before
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
 from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.node import Process
 from topodiag.model.provenance import Fact, Topic
-from topodiag.model.system import Process
 
 OWN = {"SLURM_JOB_ID": "551", "RANK": "0"}
 

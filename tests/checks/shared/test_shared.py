@@ -26,9 +26,8 @@ from topodiag.evidence.table import tables_of
 from topodiag.model.devices import Gpu
 from topodiag.model.events import OUT_OF_SERVICE, REMARK, Event, Trust
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Setting
 from topodiag.model.provenance import Origin, Topic
-from topodiag.model.system import Setting
 
 
 @examples("values", "odd")

@@ -32,9 +32,8 @@ from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_tree import Element, Refusal
 from topodiag.model.nccl_versions import minor_of, spell_range, spell_versions
 from topodiag.model.nccl_view import NcclSystem, SystemDevice, SystemLink
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Process, Setting
 from topodiag.model.provenance import Origin
-from topodiag.model.system import Process, Setting
 from topodiag.words.units import few
 
 BOARD = made.board()

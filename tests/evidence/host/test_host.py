@@ -25,7 +25,7 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.page import Page
 from topodiag.evidence.registry import recognise
 from topodiag.model.events import Trust
-from topodiag.model.system import Process
+from topodiag.model.node import Process
 from topodiag.words.unfilled import is_unfilled
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools import build_schemas as schemas
-from topodiag.report.documents.from_model import READ_FROM, VERSIONS, schema
-from topodiag.report.documents.write_json import plain, write_json
+from topodiag.report.documents.from_model import READ_FROM, VERSIONS, plain, schema, write_json
 from topodiag.words.own_data import own_data
 
 FOLDER = files("topodiag.report") / "schema"

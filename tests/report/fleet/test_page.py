@@ -17,8 +17,7 @@ from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_l
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import FleetResult
 from topodiag.model.provenance import NotObserved
-from topodiag.report.documents.from_model import schema
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import plain, schema
 from topodiag.report.fleet.page import COLUMNS, draw_fleet, fleet_json, json_lines
 from topodiag.report.fleet.page import rows as fleet_rows
 from topodiag.report.interface import Style

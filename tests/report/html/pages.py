@@ -18,8 +18,7 @@ from topodiag.app.scan import scan
 from topodiag.model.finding import Cost, Finding, Input, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Result, Trouble, UnreadLine
-from topodiag.model.timeline import Clock, Moment, Timeline
+from topodiag.model.result import Clock, Moment, Result, Timeline, Trouble, UnreadLine
 from topodiag.report.bench.table import draw_bench
 from topodiag.report.html.page import html_of, result_sheet
 from topodiag.report.job.table import draw_logs

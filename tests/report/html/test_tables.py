@@ -14,9 +14,8 @@ from topodiag.app.judge.placing import solve_placement
 from topodiag.model.cluster import Assignment
 from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
 from topodiag.model.layout import Layout
-from topodiag.model.result import Result
+from topodiag.model.result import Clock, Moment, Result, Timeline
 from topodiag.model.sweep import SweepJudgement
-from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.placement.audit import audit
 from topodiag.placement.groups import talk_of_layout
 from topodiag.report.html.fleet import history_extras, sweep_extras

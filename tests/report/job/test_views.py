@@ -21,9 +21,9 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.report import table_files
 from topodiag.report.interface import Style
+from topodiag.report.job.comms import mixes
 from topodiag.report.job.registry import TABLES, VIEWS, table
 from topodiag.report.job.table import draw_logs, spell_driver
-from topodiag.report.job.transports import mixes
 from topodiag.report.job.words import clock, spell_ranks
 from topodiag.report.page import print_drawn
 from topodiag.report.registry import report

@@ -17,7 +17,7 @@ from topodiag.cost.alpha_beta import Link
 from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
 from topodiag.cost.step import Work, price_step
 from topodiag.model.layout import Layout
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import plain
 from topodiag.report.model.collective import hierarchy_json, links_json, placements_json
 from topodiag.report.model.step import step_json
 

@@ -14,8 +14,8 @@ from topodiag.model.cluster import Assignment, Demand, Ints
 from topodiag.model.layout import Layout
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import Talk, talk_of_groups, talk_of_layout
-from topodiag.report.documents.write_json import plain
-from topodiag.report.place.audit import audit_json
+from topodiag.report.documents.from_model import plain
+from topodiag.report.place.layouts import audit_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "place-1.0.schema.json").read_text())
 CLUSTER = open_cluster(PlaceOptions(system="dgx-h100", nodes=4, leaf=2, oversubscription=2.0))

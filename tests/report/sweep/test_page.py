@@ -17,7 +17,7 @@ from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.draw.heat import heat, heat_svg
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import plain
 from topodiag.report.interface import Style
 from topodiag.report.sweep.page import draw_sweep, sweep_json
 from topodiag.report.text import Page

@@ -20,7 +20,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo import changes
 from topodiag.nccl.topo.printed import device_names
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import plain
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 from topodiag.report.topo.predict import draw_prediction, predict_json, ranges_of, spell_graph, spell_order

@@ -11,11 +11,9 @@ from tests.printed import drawn
 from tests.verdict.judged import LOG, measured, running, seen
 from tests.verdict.test_order import W
 from topodiag.model.finding import Cost, Finding, Outcome, Status, Where
-from topodiag.model.identity import Conflict, Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Case, Result
-from topodiag.model.timeline import Clock, Moment, Timeline
+from topodiag.model.result import Case, Clock, Conflict, Identity, Moment, Result, Timeline
 from topodiag.model.verdict import RuledOut
 from topodiag.report.verdict.table import draw_diagnosis, source_of
 from topodiag.verdict.causes import arranged

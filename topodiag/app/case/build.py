@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case.nodes import left_out, node_case
-from topodiag.app.case.opening import gathered
+from topodiag.app.case.opening import gathered, left_out, node_case
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, read_piece, refusal
 from topodiag.evidence.intake.spool import spooled

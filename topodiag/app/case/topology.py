@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.nodes import one_node
+from topodiag.app.case.opening import one_node
 from topodiag.checks.shared.topo_file import alone
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError

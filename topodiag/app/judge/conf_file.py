@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from topodiag.app.case.live import captured
-from topodiag.app.case.nodes import case_of, node_case
-from topodiag.app.case.opening import gathered
+from topodiag.app.case.opening import case_of, gathered, node_case
 from topodiag.app.judge.judged import judged_jobs, judged_nodes
 from topodiag.checks.env.conf_advice import advise
 from topodiag.checks.env.conf_file import misread

@@ -14,11 +14,10 @@ from topodiag.checks.troubles.node import troubles
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding, Outcome
-from topodiag.model.identity import Identity
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
-from topodiag.model.result import Case, Result
+from topodiag.model.result import Case, Identity, Result
 from topodiag.words.units import fold_hosts
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
-from topodiag.app.case.nodes import one_node
+from topodiag.app.case.opening import one_node
 from topodiag.app.case.topology import Topology, predict_topology
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run

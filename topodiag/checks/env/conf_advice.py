@@ -16,8 +16,7 @@ from topodiag.checks.shared.devices import NOT_FOR_JOBS, is_up
 from topodiag.model.devices import NetDev, Nic, NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.nccl_conf import ConfAdvice, ConfEntry
-from topodiag.model.node import Node
-from topodiag.model.system import ConfLine
+from topodiag.model.node import ConfLine, Node
 from topodiag.words.units import few, fold_runs
 
 HCA, IFNAME = "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Outcome
-from topodiag.model.node import Node
+from topodiag.model.node import ConfLine, Node
 from topodiag.model.provenance import Topic
-from topodiag.model.system import ConfLine
 
 MAX_VALUE_BYTES = 1023
 """NCCL copies at most this much of a value (setEnvFile, src/misc/param.cc, v2.30)."""

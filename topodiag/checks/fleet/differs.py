@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
 from topodiag.checks.interface import Advice, FleetCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
-from topodiag.model.fleet import Cohort, How, Outlier
-from topodiag.model.fleet_words import fact_words, spelled
+from topodiag.model.fleet import Cohort, How, Outlier, fact_words, spelled
 from topodiag.model.provenance import Origin
 from topodiag.words.units import few, grouped, plural
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from topodiag.checks.fleet.weights import weight_of
 from topodiag.checks.interface import FleetCheck
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
-from topodiag.model.fleet import Cohort, Populations
-from topodiag.model.fleet_words import fact_name
+from topodiag.model.fleet import Cohort, Populations, fact_name
 from topodiag.words.units import few, percent, plural
 
 FEWEST = 3

@@ -11,9 +11,8 @@ from topodiag.lazy import dataclass
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Process
 from topodiag.model.provenance import Fact, Topic
-from topodiag.model.system import Process
 from topodiag.words.units import fold_numbers, fold_runs, grouped, in_gbs, percent
 
 AWAY_SHARE = 0.5

@@ -9,8 +9,7 @@ from topodiag.checks.shared.devices import peers_over_pcie
 from topodiag.checks.shared.node.kernel import OF_GPUS, no_gpu
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
-from topodiag.model.node import Node
-from topodiag.model.system import IOMMU_UNITS
+from topodiag.model.node import IOMMU_UNITS, Node
 
 MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpufreq"})
 """Drivers below which `powersave` still raises the clock under load (Linux Documentation, intel_pstate, amd-pstate)."""

@@ -10,9 +10,8 @@ from topodiag.checks.shared.comparisons import majority
 from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Coverage, Finding, Outcome
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Process
 from topodiag.model.provenance import Topic
-from topodiag.model.system import Process
 from topodiag.words.units import fold_labels, grouped, percent
 
 # For JOB004: processes that hold a CUDA context on a GPU that is not their own.

@@ -47,7 +47,7 @@ def audit(*, asked: PlaceOptions, trained: Trained, pictured: Pictured, printing
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.report.html.placed import audit_extras  # noqa: PLC0415
-    from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
+    from topodiag.report.place.layouts import audit_json, draw_audit  # noqa: PLC0415
 
     audit, result = printable(audit_placement(asked, training_of(asked, trained)), redact=printing.redact)
     conclude(result, printing.fail_on)
@@ -90,7 +90,7 @@ def solve(
     from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
-    from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
+    from topodiag.report.place.layouts import draw_solution, solution_json  # noqa: PLC0415
 
     if launcher and printing.output not in {None, "-"} and printing.format_ != "json":
         raise click.UsageError(

@@ -22,9 +22,8 @@ from topodiag.model.clock_text import EPOCH_S, seconds, stamp
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.events import Event
 from topodiag.model.nccl_enums import PathType
-from topodiag.model.node import Node, Pair
+from topodiag.model.node import Cpu, Node, Os, Pair
 from topodiag.model.provenance import Disagreement, Fact, Topic
-from topodiag.model.system import Cpu, Os
 from topodiag.words.copies import copies
 
 _P2P = "p2p:"

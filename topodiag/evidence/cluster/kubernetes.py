@@ -25,7 +25,7 @@ from topodiag.evidence.marks import POD
 from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.cluster_facts import ClusterFacts, check_nodes, nested, partition_of
 from topodiag.model.errors import InputError
-from topodiag.model.identity import Tie
+from topodiag.model.result import Tie
 from topodiag.words.hosts import address_of
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.words.own_data import own_data

@@ -10,8 +10,8 @@ from topodiag.evidence.interface import MAX_GPUS, Blob
 from topodiag.evidence.json_values import integer, load, member, objects, text
 from topodiag.evidence.page import OfPage, Page
 from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.node import Process, Setting
 from topodiag.model.provenance import Fact
-from topodiag.model.system import Process, Setting
 
 MAX_PROCESSES = 4096
 MAX_VARIABLES = 256

@@ -21,7 +21,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.tree import read_tree
 from topodiag.lazy import regex
-from topodiag.model.system import ConfLine, Setting
+from topodiag.model.node import ConfLine, Setting
 from topodiag.words.own_data import own_data
 
 ENVIRONMENT = "environment"

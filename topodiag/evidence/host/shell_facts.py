@@ -31,7 +31,7 @@ from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 from topodiag.model.gpudirect import PEERMEM_MODULES
-from topodiag.model.system import IOMMU_UNITS
+from topodiag.model.node import IOMMU_UNITS
 from topodiag.words.own_data import own_data, patterns
 
 UNLIMITED = -1

@@ -42,8 +42,8 @@ from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, LOST, fill_lost
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model import tables
+from topodiag.model.node import Process
 from topodiag.model.provenance import Fact, known
-from topodiag.model.system import Process
 from topodiag.words.own_data import own_data, patterns
 
 LOST_READINGS = 2

@@ -1,5 +1,6 @@
 """Documents read from values of the model by the published schemas, schema/*.schema.json: a key is the attribute of its
-name, or the one that read_from.toml names.
+name, or the one that read_from.toml names; and documents as JSON text: pure ASCII, so that any terminal encoding
+carries it, and never NaN or an infinity.
 
 Texts, numbers and flags stand as they are, a fact as its value, a member of an enumeration as its word, or as its
 number where the key is one. An empty text and a negative whole number that are no facts mean "not known" in the model:
@@ -8,12 +9,14 @@ where a key may be null they are null, and where it may be left out it is.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from importlib.resources import files
 from numbers import Integral
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -149,3 +152,35 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name.lower() if isinstance(value, int) else value.value
     return value
+
+
+RESULT_INDENT = 2
+PAGE_INDENT = 1
+"""Of documents that stand beside a page: a map or a tuning table has many short lines."""
+
+
+def write_json(document: Document, stream: TextIO, indent: int = PAGE_INDENT) -> None:
+    """The document as one object, with a line end."""
+    json.dump(plain(document), stream, indent=indent, ensure_ascii=True, allow_nan=False)
+    stream.write("\n")
+
+
+def plain(document: Document) -> Document:
+    """The document as dictionaries, lists and numbers that JSON has words for."""
+    plain_values: Document = _finite(msgspec.to_builtins(document, str_keys=True, enc_hook=_of_numpy))
+    return plain_values
+
+
+def _finite(value: Any) -> Any:
+    """The value with NaN and infinities, which JSON has no word for, as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _of_numpy(value: Any) -> float | int | bool:
+    """A number of numpy as Python's own."""
+    number: float | int | bool = value.item()
+    return number

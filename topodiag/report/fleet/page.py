@@ -7,10 +7,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.model.finding import Confidence, Finding, Severity
-from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
-from topodiag.model.fleet_words import fact_name, spelled
-from topodiag.report.documents.from_model import Document, document_of, from_model
-from topodiag.report.documents.write_json import plain
+from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact, fact_name, spelled
+from topodiag.report.documents.from_model import Document, document_of, from_model, plain
 from topodiag.report.table_files import Row
 from topodiag.report.text import Page
 from topodiag.report.words import SIGNS, title_of, unexplained_words

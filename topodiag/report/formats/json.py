@@ -11,8 +11,7 @@ from typing import TextIO
 
 from topodiag.model.result import Result
 from topodiag.report.bench.json import benchmark_facts
-from topodiag.report.documents.from_model import Document, document_of
-from topodiag.report.documents.write_json import RESULT_INDENT, write_json
+from topodiag.report.documents.from_model import RESULT_INDENT, Document, document_of, write_json
 from topodiag.report.gaps import gaps_of, unread_count
 from topodiag.report.interface import Style
 from topodiag.report.node.json import node_facts

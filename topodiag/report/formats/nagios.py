@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TextIO
 
 from topodiag.model.finding import Severity
-from topodiag.model.gpu_sight import Sight, gpu_sight
+from topodiag.model.node import Sight, gpu_sight
 from topodiag.model.result import Result
 from topodiag.report.interface import Style
 from topodiag.report.words import counted, judged, severity_counts, unexplained_words

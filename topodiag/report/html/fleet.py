@@ -7,8 +7,7 @@ from __future__ import annotations
 from topodiag.draw.fleet import draw_classes, draw_parts, draw_strips
 from topodiag.draw.heat import heat_svg, rank
 from topodiag.draw.history import draw_history
-from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Population, Populations, SharedFact
-from topodiag.model.fleet_words import spelled
+from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Population, Populations, SharedFact, spelled
 from topodiag.model.history import FleetHistory
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.fleet.history import tables_of

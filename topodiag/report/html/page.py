@@ -24,13 +24,11 @@ from markupsafe import Markup, escape
 from topodiag.draw.svg import PAGE_STYLE
 from topodiag.lazy import dataclass, regex
 from topodiag.model.result import Result
-from topodiag.report.documents.from_model import Document
-from topodiag.report.documents.write_json import plain
+from topodiag.report.documents.from_model import Document, plain
 from topodiag.report.findings import cost_words, draw_findings
 from topodiag.report.formats.json import document
 from topodiag.report.gaps import draw_gaps, gaps_of
-from topodiag.report.html.interface import Extras, Section, Sheet, markup
-from topodiag.report.html.sections.shared import quotes
+from topodiag.report.html.interface import Extras, Section, Sheet, markup, quotes
 from topodiag.report.html.sections.terminal import hued
 from topodiag.report.html.sections.verdict import title_of
 from topodiag.report.interface import Style

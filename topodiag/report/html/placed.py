@@ -7,8 +7,7 @@ from topodiag.placement.audit import Audit
 from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
 from topodiag.report.html.interface import Drawing, Extras, Grid, grid_of
-from topodiag.report.place.audit import dimension_columns
-from topodiag.report.place.solve import DIMENSIONS, costs_of
+from topodiag.report.place.layouts import DIMENSIONS, costs_of, dimension_columns
 
 
 def audit_extras(audit: Audit) -> Extras:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.gpu_sight import Sight, gpu_sight
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Sight, gpu_sight
 from topodiag.model.result import Result, Trouble
 from topodiag.report.text import Page, Part, plain
 from topodiag.report.words import SIGNS, Judged, counted, findings_of, judged, unexplained_words

@@ -5,8 +5,7 @@ from __future__ import annotations
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.events import SCHEDULED
-from topodiag.model.gpu_sight import gpu_sight
-from topodiag.model.node import Node
+from topodiag.model.node import Node, gpu_sight
 from topodiag.model.provenance import Fact
 from topodiag.report.documents.from_model import Document, from_model
 from topodiag.report.node.matrix import nic_labels, path_word

@@ -17,9 +17,8 @@ from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Marks, Severity
-from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.maker import XGMI, dialect_of
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Sight, gpu_sight
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.report.text import Page, Part
 from topodiag.report.words import SIGNS

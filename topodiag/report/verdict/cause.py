@@ -8,8 +8,7 @@ from dataclasses import replace
 from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
-from topodiag.model.result import Result
-from topodiag.model.timeline import Moment
+from topodiag.model.result import Moment, Result
 from topodiag.model.verdict import Cause, CauseStatus, Consequence, State
 from topodiag.report.findings import STEPS_SHOWN, draw_steps, price_words, step_words, where_words
 from topodiag.report.places import Places

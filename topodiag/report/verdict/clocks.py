@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.model.timeline import Clock
+from topodiag.model.result import Clock
 from topodiag.report.grid import Columns, Field, figure
 from topodiag.words.units import signed_s, spell_s
 

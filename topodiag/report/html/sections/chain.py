@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from topodiag.draw.chain import draw_chain
-from topodiag.report.html.interface import Section, Sheet, drawings_of
-from topodiag.report.html.sections.shared import Anchors, causes_of
+from topodiag.report.html.interface import Anchors, Section, Sheet, causes_of, drawings_of
 from topodiag.report.places import Places
 from topodiag.report.verdict.cause import STATUS, groups_below
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import Anchors, quotes
+from topodiag.report.html.interface import Anchors, Section, Sheet, quotes
 from topodiag.report.places import Places
 from topodiag.words.units import grouped
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import Anchors
+from topodiag.report.html.interface import Anchors, Section, Sheet
 from topodiag.report.places import Places
 from topodiag.report.words import KINDS
 

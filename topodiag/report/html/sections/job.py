@@ -7,10 +7,9 @@ from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
 from topodiag.report.grid import Cell, Columns, Field
 from topodiag.report.html.interface import Grid, Section, Sheet, drawings_of, grid_of
-from topodiag.report.job.comms import FAMILIES, families
+from topodiag.report.job.comms import FAMILIES, FOLDED, MATRIX, families, folded, hosts_of, matrix_of, mixes
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.table import places_of, software_of, summary_of
-from topodiag.report.job.transports import FOLDED, MATRIX, folded, hosts_of, matrix_of, mixes
 from topodiag.report.job.words import spell_hosts, spell_ranks
 from topodiag.report.text import plain
 from topodiag.words.units import fold_labels, grouped

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from topodiag.draw.fleet import draw_parts
 from topodiag.model.finding import Severity
-from topodiag.model.gpu_sight import Sight, gpu_sight
-from topodiag.model.node import Node
+from topodiag.model.node import Node, Sight, gpu_sight
 from topodiag.model.result import Result
 from topodiag.report.grid import Cell, Columns, Field
 from topodiag.report.html.interface import Grid, Section, Sheet, drawings_of, figures, grid_of

@@ -8,8 +8,7 @@ from topodiag.draw.picture import picture_of
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.emit.picture import titled_picture
-from topodiag.report.html.interface import Drawing, Extras, Section, Sheet, figures
-from topodiag.report.html.sections.shared import NAMES_ROOM, by_host
+from topodiag.report.html.interface import NAMES_ROOM, Drawing, Extras, Section, Sheet, by_host, figures
 from topodiag.report.node.header import machine_words
 from topodiag.words.units import plural, short_hosts
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from topodiag.draw.timeline import draw_timeline
 from topodiag.draw.waits import draw_waits
 from topodiag.model.clock_text import LAST_S
-from topodiag.model.result import Result
-from topodiag.model.timeline import Moment
+from topodiag.model.result import Moment, Result
 from topodiag.report.grid import Cell, Columns, Field
 from topodiag.report.html.interface import Drawing, Section, Sheet, drawings_of, grid_of
 from topodiag.report.job.words import clock

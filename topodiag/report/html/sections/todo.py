@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause
-from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, causes_of, distinct
+from topodiag.report.html.interface import NAMES_ROOM, Anchors, Section, Sheet, causes_of, distinct
 from topodiag.report.verdict.cause import is_fault
 from topodiag.report.words import title_of
 from topodiag.words.units import grouped, plural, short_hosts

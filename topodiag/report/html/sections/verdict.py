@@ -9,8 +9,7 @@ from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.findings import price_words, step_words, where_words
-from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, distinct
+from topodiag.report.html.interface import NAMES_ROOM, Anchors, Section, Sheet, by_host, distinct
 from topodiag.report.text import answer_groups
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from topodiag.draw.waterfall import draw_waterfall
 from topodiag.model.verdict import Cause, Quantity
 from topodiag.report.grid import UNKNOWN, Cell, Columns, Field, figure
-from topodiag.report.html.interface import Section, Sheet, drawings_of, grid_of
-from topodiag.report.html.sections.shared import distinct
+from topodiag.report.html.interface import Section, Sheet, distinct, drawings_of, grid_of
 from topodiag.report.places import Places
 from topodiag.words.units import number, percent
 
