@@ -32,16 +32,22 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _LONGEST = (
-    *("cli/test_sessions.py", "fleet/test_slurm.py", "fuzz/test_fuzz.py", "test_field.py", "test_cases_replay.py"),
+    *(
+        "cli/test_sessions.py",
+        "fleet/test_slurm.py",
+        "fuzz/test_fuzz.py",
+        "test_judged_right.py",
+        "test_cases_replay.py",
+    ),
     *(
         "app/test_diagnose.py",
         "cli/test_topo.py",
         "report/html/test_browser.py",
         "test_contributing.py",
-        "test_topo_replay.py",
+        "test_fixtures_replay.py",
     ),
     *("evidence/nccl_log/tables/test_saved.py", "evidence/nccl_log/fast/test_scan.py", "fleet/collect/test_slurm.py"),
-    *("nccl/search/test_search.py", "expect/test_as_built.py", "fleet/test_ingest.py", "test_incidents.py"),
+    *("nccl/search/test_search.py", "expect/test_as_built.py", "fleet/test_ingest.py"),
     *("nccl/test_corpus_jobs.py", "test_incident_properties.py", "cli/test_scan.py", "test_corpus_incidents.py"),
     *("evidence/nccl_xml/test_source.py", "app/test_bench.py", "test_less_evidence.py"),
     *("probes/test_command.py", "evidence/intake/test_fixtures.py"),

@@ -55,20 +55,20 @@ def case_of(*edits: dict[str, Any]) -> dict[str, Any]:
     return {"name": "made", "base": "no-gpu", "edits": list(edits), "expect": "clean", "why": "made"}
 
 
-def test_an_edit_that_no_longer_matches_is_refused(tmp_path: Path) -> None:
-    edit = {"file": "trees/sys-pci.tree", "replace": "text that is nowhere", "with": "", "count": 1}
-    with pytest.raises(CaseError, match="found 0 times instead of 1"):
+MISFIT = {"file": "trees/sys-pci.tree", "replace": "text that is nowhere", "with": "", "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (MISFIT, "found 0 times instead of 1"),
+        ({"file": "commands/gone.txt", "delete": True}, "has no commands/gone"),
+        ({"manifest_item": "gone", "set": {"status": "timeout"}}, "0 items gone"),
+    ],
+)
+def test_an_edit_of_what_is_not_there_is_refused(tmp_path: Path, edit: dict[str, Any], says: str) -> None:
+    with pytest.raises(CaseError, match=says):
         materialise(case_of(edit), tmp_path / "node")
-
-
-def test_an_edit_of_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match="has no commands/gone"):
-        materialise(case_of({"file": "commands/gone.txt", "delete": True}), tmp_path / "node")
-
-
-def test_an_edit_of_an_item_that_is_gone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match="0 items gone"):
-        materialise(case_of({"manifest_item": "gone", "set": {"status": "timeout"}}), tmp_path / "node")
 
 
 def test_edits_change_the_copy_and_leave_the_base(tmp_path: Path) -> None:
@@ -99,7 +99,6 @@ def test_a_case_that_stands_for_a_while_is_the_copy_with_its_edits_and_then_the_
     with standing(case, tmp_path / "bases") as node:
         assert files(node) == files(materialise(case, tmp_path / "copy")) != base
     assert files(node) == base
-    misfit = {"file": "trees/sys-pci.tree", "replace": "text that is nowhere", "with": "", "count": 1}
-    with pytest.raises(CaseError, match="found 0 times"), standing(case_of(*edits, misfit), tmp_path / "bases"):
+    with pytest.raises(CaseError, match="found 0 times"), standing(case_of(*edits, MISFIT), tmp_path / "bases"):
         pass
     assert files(node) == base

@@ -44,8 +44,8 @@ FALSE = {
 pytestmark = pytest.mark.skipif(not NAMES, reason=f"the corpus is not at {INCIDENTS}")
 
 
-def truth_of(name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((INCIDENTS / name / "truth.json").read_text())
+def truth_of(name: str, folder: Path = INCIDENTS) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((folder / name / "truth.json").read_text())
     return document
 
 
@@ -179,7 +179,7 @@ def blamed(paths: list[Path]) -> tuple[set[int], set[str]]:
 @needs_ras
 @pytest.mark.parametrize("name", ANSWERED)
 def test_the_guilty_rank_is_named_by_answers_and_logs(name: str) -> None:
-    truth: dict[str, Any] = json.loads((RAS / name / "truth.json").read_text())
+    truth = truth_of(name, RAS)
     ranks, hosts = blamed([RAS / name])
     if name in UNSEEN:
         assert not ranks, "somebody innocent is blamed"
@@ -191,7 +191,7 @@ def test_the_guilty_rank_is_named_by_answers_and_logs(name: str) -> None:
 @needs_ras
 @pytest.mark.parametrize("name", [name for name in ANSWERED if name not in UNSEEN | BY_LOG])
 def test_the_guilty_process_is_named_by_answers_alone(name: str) -> None:
-    truth: dict[str, Any] = json.loads((RAS / name / "truth.json").read_text())
+    truth = truth_of(name, RAS)
     ranks, hosts = blamed([RAS / name / "ras"])
     assert hosts == {truth["hosts"][each["host"]] for each in truth["guilty"]}
     assert ranks <= {each["rank"] for each in truth["guilty"]}, "text of split communicators names no world rank"
@@ -200,7 +200,7 @@ def test_the_guilty_process_is_named_by_answers_alone(name: str) -> None:
 @needs_ras
 @pytest.mark.parametrize("name", [name for name in ANSWERED if name.startswith(("killed", "stopped"))])
 def test_a_process_that_the_others_gave_up_is_named_by_the_logs_alone(name: str) -> None:
-    truth: dict[str, Any] = json.loads((RAS / name / "truth.json").read_text())
+    truth = truth_of(name, RAS)
     findings = [finding for finding in topodiag.logs([RAS / name / "logs"]).findings if finding.id == "JOB006"]
     assert [finding.where.ranks for finding in findings] == [tuple(each["rank"] for each in truth["guilty"])]
 

@@ -15,7 +15,7 @@ from topodiag.app.logs import logs as diagnose_logs
 from topodiag.checks.nic.job import nics_of_plugin
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
-from topodiag.model.job import Hca, Job
+from topodiag.model.job import Hca
 from topodiag.model.result import Result
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "cases"
@@ -53,31 +53,27 @@ class Case:
     why: str = ""
 
 
-def _jobs(result: Result) -> tuple[Job, ...]:
-    return result.jobs
-
-
 def _hcas(result: Result) -> list[Hca]:
-    return list(dict.fromkeys(hca for job in _jobs(result) for process in job.processes for hca in process.hcas))
+    return list(dict.fromkeys(hca for job in result.jobs for process in job.processes for hca in process.hcas))
 
 
 def _versions(result: Result) -> set[str]:
-    return {version for job in _jobs(result) for version in job.nccl_versions}
+    return {version for job in result.jobs for version in job.nccl_versions}
 
 
 def _settings(result: Result) -> dict[str, set[str]]:
-    return {name: set(values) for job in _jobs(result) for name, values in job.settings().items()}
+    return {name: set(values) for job in result.jobs for name, values in job.settings().items()}
 
 
 def _systems(result: Result) -> Iterator[Any]:
-    for job in _jobs(result):
+    for job in result.jobs:
         for comm in job.communicators:
             yield from comm.systems.values()
         yield from (process.system for process in job.processes if process.system is not None)
 
 
 def _buses(result: Result) -> set[str]:
-    return {rank.bus_id for job in _jobs(result) for rank in job.ranks}
+    return {rank.bus_id for job in result.jobs for rank in job.ranks}
 
 
 def _bus(packed: str) -> str:
@@ -86,34 +82,34 @@ def _bus(packed: str) -> str:
 
 
 def _details(result: Result, name: str) -> set[str]:
-    return {event.details[name] for job in _jobs(result) for event in job.events if name in event.details}
+    return {event.details[name] for job in result.jobs for event in job.events if name in event.details}
 
 
 def _said(result: Result) -> str:
-    words = [event.text for job in _jobs(result) for event in job.events]
-    words += [message.text for job in _jobs(result) for process in job.processes for message in process.messages]
-    words += [process.bootstrap for job in _jobs(result) for process in job.processes]
+    words = [event.text for job in result.jobs for event in job.events]
+    words += [message.text for job in result.jobs for process in job.processes for message in process.messages]
+    words += [process.bootstrap for job in result.jobs for process in job.processes]
     return "\n".join(words)
 
 
 FACTS: dict[str, Callable[[Result, Any], bool]] = {
     "nccl": lambda r, v: v in _versions(r),
-    "net": lambda r, v: any(v == process.network for job in _jobs(r) for process in job.processes),
+    "net": lambda r, v: any(v == process.network for job in r.jobs for process in job.processes),
     "nics": lambda r, v: (
-        (len(_hcas(r)) or max((count for job in _jobs(r) for count, _ in nics_of_plugin(job).values()), default=0)) == v
+        (len(_hcas(r)) or max((count for job in r.jobs for count, _ in nics_of_plugin(job).values()), default=0)) == v
         if isinstance(v, int)
         else {nic["name"] for nic in v} <= {hca.name for hca in _hcas(r)}
         and {nic["link"] for nic in v if "link" in nic} <= {hca.link_layer.split("/")[0] for hca in _hcas(r)}
     ),
     "nics_used": lambda r, v: len(_hcas(r)) == v if isinstance(v, int) else set(v) <= {hca.name for hca in _hcas(r)},
     "nranks": lambda r, v: (
-        any(v == comm.nranks for job in _jobs(r) for comm in job.communicators)
-        or any(v == job.world_size for job in _jobs(r))
+        any(v == comm.nranks for job in r.jobs for comm in job.communicators)
+        or any(v == job.world_size for job in r.jobs)
     ),
     "duplicate": lambda r, v: all(
         any(
             {str(a), str(b)} <= set(re.findall(r"\d+", event.details.get("ranks", "")))
-            for job in _jobs(r)
+            for job in r.jobs
             for event in job.events
         )
         for a, b in v
@@ -126,20 +122,15 @@ FACTS: dict[str, Callable[[Result, Any], bool]] = {
     "error": lambda r, v: str(v) in _details(r, "status") or str(v) in _said(r),
     "vendor_err": lambda r, v: str(v) in _details(r, "vendor_err"),
     "peer": lambda r, v: any(v in peer for peer in _details(r, "peer")) or v in _said(r),
-    "ifaces": lambda r, v: all(name in _said(r) for name in v),
-    "iface": lambda r, v: v in _said(r),
-    "bootstrap_if": lambda r, v: any(process.bootstrap.startswith(v) for job in _jobs(r) for process in job.processes),
-    "coll_channels": lambda r, v: any(v == comm.channels.coll for job in _jobs(r) for comm in job.communicators),
+    "bootstrap_if": lambda r, v: any(process.bootstrap.startswith(v) for job in r.jobs for process in job.processes),
+    "coll_channels": lambda r, v: any(v == comm.channels.coll for job in r.jobs for comm in job.communicators),
     "gdr_disabled_hcas": lambda r, v: set(v) <= {hca.name for hca in _hcas(r) if hca.gdr is False},
     "plugin": lambda r, v: all(word in _said(r) for word in str(v).split()),
-    "provider": lambda r, v: str(v) in _said(r),
-    "warn": lambda r, v: v in _said(r),
-    "warns": lambda r, v: all(text in _said(r) for text in v),
-    "errno_text": lambda r, v: v in _said(r),
-    "segment_bytes": lambda r, v: str(v) in _said(r),
     "p2p_disabled_pairs": lambda r, v: all(str(a) in _said(r) and str(b) in _said(r) for a, b in v),
-    "nNodes": lambda r, v: any(v == comm.nodes for job in _jobs(r) for comm in job.communicators),
-    "nRanks": lambda r, v: any(v == comm.nranks for job in _jobs(r) for comm in job.communicators),
+    "nNodes": lambda r, v: any(v == comm.nodes for job in r.jobs for comm in job.communicators),
+    "nRanks": lambda r, v: any(v == comm.nranks for job in r.jobs for comm in job.communicators),
+    **dict.fromkeys(("iface", "provider", "warn", "errno_text", "segment_bytes"), lambda r, v: str(v) in _said(r)),
+    **dict.fromkeys(("ifaces", "warns"), lambda r, v: all(text in _said(r) for text in v)),
 }
 
 
