@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import subprocess
 import sys
 from collections import defaultdict
 
@@ -28,9 +27,6 @@ from topodiag.model.result import Result
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 
-HEAVY = {"rich", "topodiag.app.diagnose", "topodiag.checks", "topodiag.evidence", "topodiag.report", "ClusterShell",
-         "prometheus_client", "pynvml", "psutil", "json"}  # fmt: skip
-
 
 def drawn(doc, width=80):
     page = Page(Style(width=width))
@@ -38,27 +34,11 @@ def drawn(doc, width=80):
     return [line.plain for line in page.lines]
 
 
-def test_the_help_loads_nothing_heavy():
-    code = (
-        "import sys\nfrom topodiag.cli.errors import run\nfrom topodiag.cli import cli\nrun(cli, ['--help'])\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    loaded = set(done.stderr.split())
-    assert "topodiag.cli" in loaded
-    assert not loaded & (HEAVY - {"json"})
-
-
-def test_the_help_names_every_command(topodiag):
-    out = topodiag("--help").stdout
-    for name in _COMMANDS:
-        assert f"\n  {name} " in out
-
-
 def test_the_help_fits_30_lines_with_a_line_for_each_command(topodiag):
     lines = topodiag("--help").stdout.splitlines()
     assert len(lines) <= 30
     assert [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in _COMMANDS] == [*_COMMANDS]
+    assert next(iter(_COMMANDS)) == "diagnose"
     assert sum(line.startswith(" " * 8) for line in lines) == 0, "a description runs into a second line"
 
 

@@ -19,41 +19,26 @@ def test_debug_shows_the_traceback(topodiag):
     assert "Traceback" in done.stderr
 
 
-def test_without_a_command_the_help_is_shown(topodiag):
-    done = topodiag()
-    assert "Commands:" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def run_into_closed_pipe(fake):
-    """The program writing into a pipe that nobody reads from the start."""
-    reader, writer = os.pipe()
-    os.close(reader)
+def run_into(out, fake):
+    argv = [sys.executable, PROGRAM, "scan"]
     env = os.environ | {"FAKE": fake}
-    with os.fdopen(writer, "wb") as out:
-        return subprocess.run(
-            [sys.executable, PROGRAM, "scan"], stdout=out, stderr=subprocess.PIPE, env=env, timeout=60, check=False
-        )
+    return subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, env=env, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize(("fake", "code"), [("clean", 0), ("error", 1), ("huge", 1)])
 def test_a_closed_pipe_is_quiet_and_keeps_the_verdict(fake, code):
-    done = run_into_closed_pipe(fake)
-    assert (done.returncode, done.stderr) == (code, b"")
+    """A pipe that nobody reads from the start."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as out:
+        done = run_into(out, fake)
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_is_2_and_said(topodiag):
+def test_a_full_disk_is_2_and_said():
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, PROGRAM, "scan"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            env=os.environ | {"FAKE": "huge"},
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_into(full, "huge")
     assert done.returncode == 2
     assert done.stderr == "topodiag: error: the output cannot be written: No space left on device\n"
 

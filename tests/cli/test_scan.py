@@ -14,17 +14,14 @@ import termios
 from pathlib import Path
 
 import pytest
-from click import BadParameter
 from click.testing import CliRunner, Result
 
 from tests import program
 from tests.cli.small_log import log
 from tests.files import filed
-from tests.tables import examples
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.cli.logs import logs
-from topodiag.cli.params import TYPES
 
 PROGRAM = Path(__file__).parent / "fake_program.py"
 
@@ -45,17 +42,6 @@ def test_quiet_says_less_and_verbose_more(topodiag):
     sizes = [len(topodiag("scan", *args, fake="error").stdout) for args in (["-q"], [], ["-v"])]
     assert sizes == sorted(sizes)
     assert len(set(sizes)) == 3
-
-
-@examples("text", "seconds")
-def test_durations_read_as_people_write_them(text, seconds):
-    assert TYPES["duration"].convert(text, None, None) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "-1", "5h", "s", "1e9", "nan", "61m", "٥s", "9" * 500])
-def test_other_durations_are_usage_errors(text):
-    with pytest.raises(BadParameter):
-        TYPES["duration"].convert(text, None, None)
 
 
 def test_a_spinner_shows_on_a_terminal_and_leaves_stdout_alone():
@@ -108,11 +94,6 @@ def run(*args: str) -> tuple[Result, int]:
     reached = Outcome()
     done = CliRunner().invoke(cli, ["diagnose", *args], obj=reached)
     return done, done.exit_code or reached.code
-
-
-def test_the_first_command_of_the_help_is_diagnose() -> None:
-    lines = CliRunner().invoke(cli, ["--help"]).stdout.splitlines()
-    assert lines[lines.index("Commands:") + 1].split()[0] == "diagnose"
 
 
 def test_the_json_has_the_keys_of_the_published_form() -> None:

@@ -3,11 +3,7 @@
 import gzip
 import io
 import os
-import signal
-import subprocess
 import sys
-import textwrap
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -383,47 +379,3 @@ def test_a_worker_that_dies_is_told_clearly(job: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(pool, "_run", _die)
     with pytest.raises(TopodiagError, match="a worker process ended before its work was done"):
         ingest([str(job)], workers=2, chunk=900)
-
-
-def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    (logs / "0.log").write_bytes(rank_log(0) * 5_000)
-    for number in range(1, 60):  # work for a quarter of a minute: never done before the signal comes
-        (logs / f"{number}.log").hardlink_to(logs / "0.log")
-    program = filed(
-        tmp_path,
-        "run.py",
-        textwrap.dedent(
-            """
-            import sys
-            from topodiag.fleet.ingest import ingest
-            if __name__ == "__main__":
-                try:
-                    ingest([sys.argv[1]], workers=2, chunk=1 << 20, on_progress=lambda *_: print("on", flush=True))
-                except KeyboardInterrupt:
-                    print("interrupted")
-            """
-        ),
-    )
-    child = subprocess.Popen(
-        [sys.executable, str(program), str(logs)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    assert child.stdout.readline() == b"on\n"
-    os.killpg(child.pid, signal.SIGINT)
-    out, err = child.communicate(timeout=20)
-    assert out.decode().splitlines()[-1] == "interrupted"
-    assert b"Traceback" not in err
-    deadline = time.monotonic() + 10
-    while _group_lives(child.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _group_lives(child.pid)
-
-
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

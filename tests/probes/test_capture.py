@@ -4,9 +4,6 @@ import io
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tarfile
 import threading
 import time
@@ -303,24 +300,6 @@ def test_the_sources_read_what_the_collector_writes(machine: Path):
             parsed = source.parse(blob)
             assert parsed.unread == [], blob.name
             assert parsed.records, blob.name
-
-
-def test_ctrl_c_takes_the_commands_along(stub, stubs: Path, tmp_path: Path):
-    stub("ibstat", f"trap '' TERM INT; echo $$ > {tmp_path}/pid; while :; do sleep 1; done")
-    code = (
-        "from topodiag_probes.capture import capture\n"
-        f"capture(extra_path={str(stubs)!r}, only=['ibstat'], deadline_s=60)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
-    for _ in range(500):
-        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip():
-            break
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert b"KeyboardInterrupt" in errors
-    time.sleep(0.2)
-    assert not _runs(int((tmp_path / "pid").read_text()))
 
 
 def _in_memory(bundle: Bundle) -> Evidence:

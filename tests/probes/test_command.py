@@ -83,12 +83,6 @@ def test_standard_output_is_the_bundle_and_standard_error_the_note(pyz: Path, tm
     assert _run(pyz, "-q").stderr == b""
 
 
-def test_the_same_sources_build_the_same_file(pyz: Path, tmp_path: Path):
-    target = tmp_path / "again.pyz"
-    subprocess.run([sys.executable, str(ROOT / "tools/build_probe.py"), str(target)], check=True, capture_output=True)
-    assert target.read_bytes() == pyz.read_bytes()
-
-
 def test_a_terminal_is_refused_with_one_line(pyz: Path):
     ours, theirs = pty.openpty()
     done = subprocess.run([sys.executable, str(pyz)], stdout=theirs, stderr=subprocess.PIPE, check=False, timeout=60)

@@ -1,9 +1,7 @@
 """Saved facts come back as they were, in memory or on disk, and a damaged file is told in one line."""
 
 import ctypes
-import errno
 import io
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -308,17 +306,6 @@ def test_rows_come_back_in_their_order_in_memory_and_on_disk(parts: list[list[in
     assert ndarrays["rank"].tolist() == values
     assert ndarrays["channels"].tolist() == [value << 40 for value in values]
     assert ndarrays["line"].tolist() == [value * 3 for value in values]
-
-
-def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(**_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    made = Columns({"rank": np.dtype(np.int32)}, 5, 0)
-    with pytest.raises(TopodiagError, match="No space left") as error:
-        made.add({"rank": np.arange(5)})
-    assert "TMPDIR" in (error.value.hint or "")
 
 
 @given(st.integers(-(1 << 40), 1 << 40), st.integers(-(1 << 40), 1 << 40))
