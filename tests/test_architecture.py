@@ -1,6 +1,5 @@
 """docs/architecture.md and its drawing say what the import graph says."""
 
-import json
 import re
 import subprocess
 import sys
@@ -57,29 +56,6 @@ def test_what_relates_findings_or_draws_opens_no_file() -> None:
     modules = [path for room in ("verdict", "draw") for path in (ROOT / "topodiag" / room).rglob("*.py")]
     calls = re.compile(r"\b(?:open|read_text|read_bytes|write_text)\(")
     assert [path.name for path in modules if calls.search(path.read_text(encoding="utf-8"))] == []
-
-
-HELP = """
-import json, sys
-from topodiag.cli import main
-sys.argv[1:] = ["--help"]
-try:
-    main()
-finally:
-    json.dump(sorted(sys.modules), sys.stderr)
-"""
-
-
-def test_the_help_loads_no_command_and_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, cwd=ROOT, check=True)
-    modules = json.loads(done.stderr)
-    assert {name.split(".")[1] for name in modules if name.startswith("topodiag.")} <= {
-        "app", "cli", "lazy", "model", "version",
-    }  # fmt: skip
-    assert [name for name in modules if name.startswith(("topodiag.app.", "topodiag.cli."))] == [
-        "topodiag.app.case", "topodiag.app.case.collecting", "topodiag.cli.errors",
-    ]  # fmt: skip
-    assert not {"numpy", "pandas", "pyarrow", "rich", "msgspec"} & set(modules)
 
 
 STATION = re.compile(r"^\| `([\w/.]+\.py)` \| `(\w+)` \| .*\|$", re.MULTILINE)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import topodiag
-from benchmarks.incidents import FOLDER, Incident, incidents
+from benchmarks.incidents import FOLDER, incidents
 from tests.depth import some_of
 from tests.program import run
 from topodiag.model.errors import TopodiagError
@@ -19,23 +19,29 @@ from topodiag.model.finding import Cost, Finding
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
 FIXTURES = FOLDER.parent
-INCIDENTS = {incident.name: incident for incident in incidents()}
+JOBS = ("nic-missing", "slow-topology-file", "socket-fallback", "split-tensor-groups")
+FOLDERS = {incident.name: incident.path for incident in incidents()} | {job: FIXTURES / "jobs" / job for job in JOBS}
+NO_EVIDENCE = {"truth.json", "expected.json", "about.txt"}
 ALWAYS = ("half-the-links-of-one-gpu", "two-lanes-of-a-cable", "slot-at-four-lanes", "peermem-gone-after-reboot",
           "sockets-asked-for")  # fmt: skip
 """Those whose faults have a number in GB/s."""
-ASKED = tuple(dict.fromkeys((*ALWAYS, *some_of(sorted(INCIDENTS), "price", 5))))
+ASKED = tuple(dict.fromkeys((*ALWAYS, *JOBS, *some_of(sorted({*FOLDERS} - {*JOBS}), "price", 5))))
 
 
 def numbers(cost: Cost) -> tuple[float | None, float | None]:
     return cost.gbs_lost, cost.share
 
 
-def parts_of(incident: Incident) -> Iterator[tuple[Callable[[object], object], object]]:
-    """The views of an incident beside the whole: each capture by `scan`, what a job left by `logs`."""
-    for path in sorted(incident.path.glob("bundles/*")):
+def evidence_of(name: str, *without: str) -> list[str]:
+    kept = [path for path in sorted(FOLDERS[name].iterdir()) if path.name not in {*NO_EVIDENCE, *without}]
+    return list(map(str, kept))
+
+
+def parts_of(name: str) -> Iterator[tuple[Callable[[object], object], object]]:
+    """The views of an incident or a job beside the whole: each capture by `scan`, what a job left by `logs`."""
+    for path in sorted(FOLDERS[name].glob("bundles/*")):
         yield topodiag.scan, str(path)
-    others = [str(path) for path in incident.path.iterdir() if path.name not in {"truth.json", "bundles", "nccl-tests"}]
-    if others:
+    if others := evidence_of(name, "bundles", "nccl-tests"):
         yield topodiag.logs, others
 
 
@@ -48,19 +54,22 @@ def findings_of(view: Callable[[object], object], source: object) -> tuple[Findi
 
 @cache
 def views_of(name: str) -> list[tuple[Finding, ...]]:
-    return [findings_of(view, source) for view, source in parts_of(INCIDENTS[name])]
+    return [findings_of(view, source) for view, source in parts_of(name)]
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_fault_costs_alone_what_it_costs_in_a_diagnosis(name: str) -> None:
-    whole = {
-        (finding.id, finding.message): numbers(finding.cost)
-        for finding in topodiag.diagnose(INCIDENTS[name].evidence).findings
-    }
+    result = topodiag.diagnose(evidence_of(name)).result
+    whole = {(finding.id, finding.message): numbers(finding.cost) for finding in result.findings}
     for findings in views_of(name):
         table = {(finding.id, finding.message): numbers(finding.cost) for finding in findings}
         shared = table.keys() & whole.keys()
         assert {key: table[key] for key in shared} == {key: whole[key] for key in shared}
+        assert name not in JOBS or shared == table.keys()
+        for cause in result.verdict.causes if name in JOBS else ():
+            below = (cause.finding, *(consequence.finding for consequence in cause.consequences))
+            own = [table[key] for each in below if (key := (each.id, each.message)) in shared and table[key][0]]
+            assert own[:1] in ([], [(cause.price.gbs_lost, cause.price.share)])
 
 
 def test_of_the_faults_that_are_compared_many_have_a_number() -> None:
@@ -76,8 +85,7 @@ def test_of_the_faults_that_are_compared_many_have_a_number() -> None:
 
 def test_four_views_print_the_same_number_of_the_same_links() -> None:
     """`scan` and `diagnose -v` print what the links lose, `bench` and `diagnose` what is left to the job."""
-    folder = FOLDER / "half-the-links-of-one-gpu"
-    evidence = [str(path) for path in folder.iterdir() if path.name != "truth.json"]
+    folder, evidence = FOLDER / "half-the-links-of-one-gpu", evidence_of("half-the-links-of-one-gpu")
     result = topodiag.diagnose(evidence).result
     cause = result.verdict.causes[0]
     assert cause.price.gbs_lost is not None

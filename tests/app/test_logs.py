@@ -207,11 +207,3 @@ def test_alone_it_is_one_line_of_an_error(breaks: Breaks, tmp_path: Path, monkey
     with pytest.raises(InputError) as raised:
         diagnose([str(tmp_path)])
     assert "\n" not in str(raised.value)
-
-
-def test_a_loop_of_folders_ends(tmp_path: Path) -> None:
-    place = tmp_path / "in"
-    shutil.copytree(INCIDENT, place, ignore=shutil.ignore_patterns("truth.json"))
-    before = diagnose([str(place)]).findings
-    (place / "again").symlink_to(place)
-    assert diagnose([str(place)]).findings == before

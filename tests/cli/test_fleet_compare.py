@@ -1,6 +1,5 @@
 """`topodiag fleet compare`: what it takes, what it writes, and how it exits."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,8 +75,3 @@ def test_parquet_needs_a_file() -> None:
     done, _ = asked("--format", "parquet")
     assert done.exit_code == 2
     assert "--format parquet needs --output FILE." in done.output
-
-
-def test_a_line_of_json_for_each_node() -> None:
-    done, _ = asked("--format", "jsonl")
-    assert [json.loads(line)["verdict"] for line in done.stdout.splitlines()].count("fail") == 2

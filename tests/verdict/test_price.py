@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-import topodiag
 from benchmarks.counterfactual import CORPUS, MACHINES, rows
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, node, run, tree
 from topodiag.expect.expect import expected
@@ -164,32 +163,6 @@ def test_an_alltoall_is_priced_on_hosts_that_are_not_alike() -> None:
     (price,) = priced([cause(NIC)], replace(whole, runs=(replace(whole.runs[0], collective="alltoall"),)))
     assert price.predicted is not None
     assert price.job_share == pytest.approx(0.125)
-
-
-# --- one price: a fault costs the same number in every view of it ---------------------------------------------
-
-FIXTURE = "fixture:dgx-h100-gpu3-12of18-nvlink"
-
-
-def test_a_scan_and_a_diagnosis_print_the_same_number() -> None:
-    (scanned,) = [finding for finding in topodiag.scan(FIXTURE).findings if finding.id == "NVL001"]
-    result = topodiag.diagnose(FIXTURE).result
-    (priced_cause,) = [finding for finding in result.verdict.causes if finding.finding.id == "NVL001"]
-    assert [finding.cost for finding in result.findings if finding.id == "NVL001"] == [scanned.cost]
-    assert (priced_cause.price.gbs_lost, priced_cause.price.share) == (scanned.cost.gbs_lost, scanned.cost.share)
-
-
-@pytest.mark.parametrize("job", ["nic-missing", "slow-topology-file", "socket-fallback", "split-tensor-groups"])
-def test_the_logs_and_a_diagnosis_print_the_same_number(job: str) -> None:
-    logged = {(finding.id, finding.message): finding.cost for finding in topodiag.logs(f"fixture:{job}").findings}
-    result = topodiag.diagnose(f"fixture:{job}").result
-    assert logged.items() <= {(finding.id, finding.message): finding.cost for finding in result.findings}.items()
-    for each in result.verdict.causes:
-        findings = (each.finding, *(consequence.finding for consequence in each.consequences))
-        costs = [logged[one.id, one.message] for one in findings if (one.id, one.message) in logged]
-        numbers = [(cost.gbs_lost, cost.share) for cost in costs if cost.gbs_lost is not None]
-        if numbers:
-            assert (each.price.gbs_lost, each.price.share) == numbers[0]
 
 
 def test_a_benchmark_and_a_diagnosis_predict_the_same_bandwidth() -> None:

@@ -49,15 +49,6 @@ def job(hosts: Sequence[str] = BLOCK) -> Job:
     return replace(document, ranks=tuple(ranks))
 
 
-def test_a_hostfile_costs_in_a_diagnosis_what_it_costs_in_place_audit(tmp_path: Path) -> None:
-    path, layout = written(tmp_path, CYCLIC)
-    placed_jobs = place_jobs(Case(layouts=(layout,), sizes=SIZES))
-    options = PlaceOptions(slurm_hostfile=path, layout=SIZES)
-    audited = {finding.id: finding.cost for finding in audit_placement(options)[1].findings}
-    assert "PLC001" in audited
-    assert costs(placed_jobs) == audited
-
-
 def test_a_hostfile_that_the_job_followed_is_silent(tmp_path: Path) -> None:
     _, layout = written(tmp_path, BLOCK)
     placed_jobs = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
