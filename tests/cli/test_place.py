@@ -130,12 +130,6 @@ def test_logs_in_an_archive_are_the_layout(capsys: pytest.CaptureFixture[str], t
     assert json.loads(packed[1])["map"] == json.loads(plain[1])["map"]
 
 
-def test_standard_input_needs_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = place(capsys, "audit", "-", "--tp", "8")
-    assert code == 2
-    assert "--hostfile -" in err
-
-
 # --- `topodiag place audit` as users run it: the verdict, the table at two widths, the JSON, the exit code ----
 
 CLUSTER = ("--system", "dgx-h100", "--nodes", "4", "--leaf", "2", "--oversubscription", "2")
@@ -226,12 +220,6 @@ def test_what_was_emitted_is_audited_as_the_same_map(placing: Run, solved: str, 
     assert json.loads(again.stdout)["before"]["ms_per_step"] == pytest.approx(json.loads(solved)["ms_per_step"])
 
 
-def test_groups_go_to_pytorch(placing: Run, solved: str) -> None:
-    output = placing("emit", "new-group", stdin=solved).stdout
-    assert "mesh_dim_names=('pp', 'dp', 'tp')" in output
-    compile(output, "groups.py", "exec")
-
-
 @pytest.mark.skipif(not RACK.is_dir(), reason="the corpus of jobs is not here: a rack's log is not solved")
 def test_trays_of_a_rack_are_one_domain_to_the_solver_too(placing: Run) -> None:
     done = placing("solve", "--log", str(RACK), "--tp", "8", "--format", "json")
@@ -241,8 +229,3 @@ def test_trays_of_a_rack_are_one_domain_to_the_solver_too(placing: Run) -> None:
     assert {(row["host"], row["gpu"]) for row in document["map"]} == {
         (f"node0{n}", gpu) for n in (0, 1) for gpu in range(4)
     }
-
-
-def test_notes_name_the_file_that_was_written(placing: Run, solved: str, tmp_path: Path) -> None:
-    done = placing("emit", "mpich", "-", "-o", str(tmp_path / "hosts"), stdin=solved)
-    assert f"-machinefile {tmp_path / 'hosts'};" in done.stderr

@@ -318,6 +318,10 @@ def settings(name: str, value: str) -> Mapping[str, Any]:
     return {"settings": {name: value}}
 
 
+NOT_FOLLOWED = (
+    "NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_TOPO_FILE", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN",
+    "NCCL_MNNVL_ENABLE", "NCCL_SYM_CTAS", "Max CTAs", "Net name",
+)  # fmt: skip
 IN_THE_LOG: dict[str, tuple[Job, str]] = {
     "a newer version": (replace(slow(), nccl_versions=("2.99.1",)), "not modelled"),
     "an old version": (replace(slow(), nccl_versions=("2.4.8",)), "not modelled"),
@@ -340,21 +344,7 @@ IN_THE_LOG: dict[str, tuple[Job, str]] = {
         "P2P001",
     ),
     "NVLinks left out": (slow(messages=[jobs.message("nvlink untold", "RemoteDeviceType for NVLink 3")]), "NVL004"),
-    **{
-        f"{name} is set": (slow(**settings(name, "1")), name)
-        for name in (
-            "NCCL_MIN_NCHANNELS",
-            "NCCL_MIN_CTAS",
-            "NCCL_TOPO_FILE",
-            "NCCL_NET",
-            "NCCL_NET_PLUGIN",
-            "NCCL_TUNER_PLUGIN",
-            "NCCL_MNNVL_ENABLE",
-            "NCCL_SYM_CTAS",
-            "Max CTAs",
-            "Net name",
-        )
-    },
+    **{f"{name} is set": (slow(**settings(name, "1")), name) for name in NOT_FOLLOWED},
     "NCCL_HOSTID, and no count of nodes": (on_world(nodes=-1)(slow(**settings("NCCL_HOSTID", "a"))), "NCCL_HOSTID"),
 }
 OF_MACHINES: dict[str, tuple[Job, str]] = {
