@@ -52,7 +52,7 @@ _LONGEST = (
     *("evidence/nccl_xml/test_source.py", "app/test_bench.py", "test_less_evidence.py"),
     *("probes/test_command.py", "evidence/intake/test_fixtures.py"),
     *("evidence/nccl_log/test_corpus_jobs.py", "checks/topo/test_topo.py"),
-    *("cli/test_bad_input.py", "test_corpus_job_findings.py", "cli/test_exit_codes.py"),
+    *("cli/test_bad_input.py", "test_corpus_job_findings.py"),
 )
 _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}
 """Half of the suite's time, longest first: with a file on one worker, one that begins last is what all wait for."""

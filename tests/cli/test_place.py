@@ -130,6 +130,12 @@ def test_logs_in_an_archive_are_the_layout(capsys: pytest.CaptureFixture[str], t
     assert json.loads(packed[1])["map"] == json.loads(plain[1])["map"]
 
 
+def test_standard_input_needs_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = place(capsys, "audit", "-", "--tp", "8")
+    assert code == 2
+    assert "--hostfile -" in err
+
+
 # --- `topodiag place audit` as users run it: the verdict, the table at two widths, the JSON, the exit code ----
 
 CLUSTER = ("--system", "dgx-h100", "--nodes", "4", "--leaf", "2", "--oversubscription", "2")

@@ -1,25 +1,33 @@
-"""Attempts of the search that cannot find anything better are not made, and ways take from links what NCCL's would."""
+"""Attempts of the search that cannot find anything better are not made; whether a search can make NCCL give up."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.nccl.plain_search import rounded
+from tests.nccl.small_machines import machines
 from tests.nccl.small_trees import built, cpu, gpu, host, nic, nvlink, pci, to_gpu
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.graph.graph import RING, TREE, SearchGraph, System
+from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_version
+from topodiag.nccl import search as search_module
+from topodiag.nccl.graph.attach import count_gpus
+from topodiag.nccl.graph.graph import RING, TREE, RejectedError, SearchGraph, System
 from topodiag.nccl.numbers import single
+from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.search import search
 from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.follow import Roads, amounts
 from topodiag.nccl.search.search import search_graphs
+from topodiag.nccl.search.searched import _NAMES, _asked, surely_searched
 from topodiag.nccl.search.trial import TOTAL_BUDGET, Budget, ladder
-from topodiag.nccl.settings import read_settings
+from topodiag.nccl.settings import Settings, read_settings
 
 
 def _found(tree: Element, minor: int) -> list[dict[str, object]]:
@@ -241,3 +249,60 @@ def test_ladders_fall_and_grow_with_the_versions() -> None:
     assert ladder(24, 100, False) == ladder(24, 90, False)
     assert ladder(18, 90, False)[:2] == (60, 40)
     assert TOTAL_BUDGET[18] < TOTAL_BUDGET[19]
+
+
+def _surely(tree: Element, minor: int) -> bool:
+    try:
+        return surely_searched(tree, count_gpus(tree), minor=minor, settings=read_settings({}, minor))
+    except RejectedError:
+        return False
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(machines(gpus=2, nics=2), st.sampled_from(range(OLDEST, NEWEST + 1)))
+def test_what_surely_starts_is_never_refused_by_the_search(tree: Element, minor: int) -> None:
+    prediction = predict_tree(tree, version=spell_version(minor), sizes=(1,))
+    assert prediction.accepted or not _surely(tree, minor)
+
+
+@pytest.mark.parametrize("minor", range(OLDEST, NEWEST + 1))
+def test_an_ordinary_machine_surely_starts(minor: int) -> None:
+    switched = [gpu(f"1{at}", nvlink("0000:ff:00.0", 4), dev=at, sm=90) for at in range(2)]
+    assert _surely(host(cpu(0, pci("80", *switched, nic("40")))), minor)
+
+
+@pytest.mark.parametrize("minor", [20, 30])
+def test_a_machine_without_a_processor_for_its_gpus_does_not(minor: int) -> None:
+    assert not _surely(host(pci("80", gpu("10", dev=0))), minor)
+
+
+@pytest.mark.parametrize("minor", [28, 29, 30])
+def test_a_machine_without_nets_surely_starts_too(minor: int) -> None:
+    assert _surely(host(cpu(0, pci("80", gpu("10", dev=0), gpu("11", dev=1)))), minor)
+
+
+ROOM = Path(search_module.__file__).parents[1]
+
+
+def read_by_searches() -> str:
+    """The source of the rooms that build systems and search them, without the key's own."""
+    files = [*(ROOM / "search").glob("*.py"), *(ROOM / "graph").glob("*.py")]
+    return "\n".join(path.read_text() for path in files if path.name != "searched.py")
+
+
+def test_a_setting_that_a_search_asks_for_is_part_of_its_key() -> None:
+    other = {bool: lambda value: not value, int: lambda value: value + 1, type(None): lambda value: 1}
+    for each in fields(Settings):
+        if each.name == "values" or not re.search(rf"\bsettings\.{each.name}\b", read_by_searches()):
+            continue
+        plain = Settings()
+        value = getattr(plain, each.name)
+        changed = Settings(**{each.name: other[type(value)](value)})
+        assert _asked(plain) != _asked(changed), each.name
+
+
+def test_so_is_each_variable_that_it_asks_for_by_name() -> None:
+    asked = set(re.findall(r"(?:settings\.values|\benv)\.get\(\"(\w+)\"", read_by_searches()))
+    assert asked == set(_NAMES)
+    for name in asked:
+        assert _asked(Settings()) != _asked(Settings(values={name: "1"}))
