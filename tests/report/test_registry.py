@@ -13,5 +13,5 @@ def test_a_format_that_the_command_offers_is_written(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "yaml", "table", "..words", "json.plain"])
 def test_another_name_is_refused_with_the_names_that_there_are(name: str) -> None:
-    with pytest.raises(TopodiagError, match="the formats are json, prometheus, nagios$"):
+    with pytest.raises(TopodiagError, match=r"the formats are json, prometheus, nagios$"):
         report(name)
