@@ -243,7 +243,10 @@ def test_a_run_on_amd_is_not_measured_against_a_machine_of_nvidia() -> None:
     assert OF_TWO in " ".join(answer["verdict"]["first"])
 
 
-@pytest.mark.parametrize(("program", "commands"), [("nccl-tests", ['eval "$(topodiag env)"']), ("OSU", [])])
-def test_a_table_of_mpi_asks_for_no_log_of_nccl(program: str, commands: list[str]) -> None:
+LOG_OF_NCCL, CAPTURE = (['eval "$(topodiag env)"'], ["topodiag scan --save NODE.tar.gz"])
+
+
+@pytest.mark.parametrize(("program", "commands"), [("nccl-tests", LOG_OF_NCCL), ("OSU", CAPTURE)])
+def test_a_table_of_mpi_asks_for_the_machines_and_for_no_log_of_nccl(program: str, commands: list[str]) -> None:
     case = Case(runs=(BenchRun("a table", (), program=program),))
     assert [step.command for step in verdict(case=case).next_evidence] == commands

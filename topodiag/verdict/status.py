@@ -205,10 +205,13 @@ def _where_nothing_was_found(scene: Scene) -> Iterator[NextEvidence]:
 
 
 def _of_the_jobs(jobs: Sequence[Job], scene: Scene) -> Iterator[NextEvidence]:
-    """The rest of their output, or NCCL's log of another run, which shows nothing of one that is over, or of MPI."""
+    """The rest of their output, or NCCL's log of another run, which shows nothing of one that is over, or of MPI: of
+    that the machines, as long as none is known."""
     of_mpi = bool(scene.case.runs) and all(run.is_foreign for run in scene.case.runs)
     goes_on = any(not job.done for job in jobs) if jobs else not of_mpi
     if any(cut_words(job, scene) for job in jobs):
         yield _step("output")
     elif goes_on and all(job.steps and not job.processes for job in jobs):
         yield _step("log")
+    elif of_mpi and not (jobs or scene.captures):
+        yield _step("mpi")
