@@ -92,6 +92,15 @@ def test_a_training_without_a_line_of_nccl_is_unknown_and_no_error(line: str, sa
     assert done.stdout.startswith("? UNKNOWN")
 
 
+@examples("text", "says")
+def test_a_systems_log_without_a_line_of_interest_is_named_and_not_judged(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "messages").write_text(f"a line that rotation may have cut\n{text}", encoding="utf-8")
+    done = program.run("diagnose", "messages", "--width", "200", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("? UNKNOWN")
+    assert says in done.stdout
+
+
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in main\n    fetch(url)\n'
 
 

@@ -24,7 +24,6 @@ from topodiag.verdict import one_node, scheduled
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.timeline import timeline
-from topodiag.words.units import plural
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -120,11 +119,8 @@ def _alive(intake: Intake) -> Case:
         raise refusal(intake, JUDGED, "evidence that can be judged")
     from topodiag.app.case.progress import lone_job  # noqa: PLC0415 - the catalogue of sentences, for texts only
 
-    progress, jobs, quiet = lone_job(intake, texts)
-    why = f"{plural(len(texts), 'text')} without a line of NCCL, a GPU or a link"
-    if progress:
-        why = f"no line of NCCL, a GPU{', a link or known trouble' if quiet else ' or a link'}"
-    gaps = (NotObserved(PART, why), NotObserved(PART, ANY_EVIDENCE))
+    progress, jobs, lacks = lone_job(intake, texts)
+    gaps = (NotObserved(PART, lacks), NotObserved(PART, ANY_EVIDENCE))
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
     aside = left_out(intake.beside(*_OF_PROGRAMS))
     return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *aside))

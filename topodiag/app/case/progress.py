@@ -28,7 +28,7 @@ from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import Case
 from topodiag.verdict.state import STEP_OF
 from topodiag.words.colours import without_colours
-from topodiag.words.units import grouped
+from topodiag.words.units import fold_hosts, grouped, plural
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -41,7 +41,7 @@ class TextRead:
     `began` is the last line on which a program says that it starts, `starts` knows those on which its head stands
     again; `done` is the last one that shows its work done (its word, or its last step), 0 where one started below it,
     `word` is its last own line, with its number; `handled` are exceptions that a program handled when another one was
-    raised."""
+    raised; `logs_of` are the hosts whose systems wrote it, by the form of its last lines."""
 
     progress: tuple[Progress, ...] = ()
     is_cut: bool = False
@@ -52,6 +52,7 @@ class TextRead:
     last: Event | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
+    logs_of: frozenset[str] = frozenset()
 
 
 _NOTHING = TextRead()
@@ -71,19 +72,32 @@ def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
     return replace(case, progress=progress, jobs=tuple(replace(job, done=done(job)) for job in case.jobs))
 
 
-def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...], bool]:
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...], str]:
     """The progress of texts of which nothing else can be judged; a job where one ends with a traceback, or all show
-    their work done; and whether none shows an exception at its end, not even one that its program caught."""
+    their work done; and what the texts lack."""
     read = tuple(_read_all(intake, pieces))
     progress = tuple(line for _, text in read for line in text.progress)
-    met = tuple(text.last for _, text in read if text.last is not None)
-    last = tuple(event for event in met if event.details["last"])
+    last = tuple(text.last for _, text in read if text.last is not None and text.last.details["last"])
     done = () if last or any(text.progress and not text.done for _, text in read) else _all_done(read)
+    lacks = _lacks([text for _, text in read], len(pieces))
     if not (last or done):
-        return progress, (), not met
+        return progress, (), lacks
     files = (*map(file_of, last), *(origin.source for origin in done))
     job = job_of("job", events=last, files=files, done=done, progress=progress if done else ())
-    return progress, named(by_number(job)), not met
+    return progress, named(by_number(job)), lacks
+
+
+def _lacks(read: Sequence[TextRead], count: int) -> str:
+    """What `count` texts lack to judge anything of them: a line of interest, in the logs of systems, in texts of work
+    and in others; an exception that a program caught may be trouble."""
+    quiet = all(text.last is None for text in read)
+    lacks = f"no line of NCCL, a GPU{', a link or known trouble' if quiet else ' or a link'}"
+    if any(text.progress for text in read):
+        return lacks
+    hosts = [text.logs_of for text in read if text.logs_of]
+    if quiet and len(hosts) == count:
+        return f"{lacks} in the log of {fold_hosts(sorted(frozenset().union(*hosts)))}"
+    return f"{plural(count, 'text')} without a line of NCCL, a GPU or a link"
 
 
 def _all_done(read: Iterable[tuple[str, TextRead]]) -> tuple[Origin, ...]:
@@ -355,7 +369,8 @@ def _read(intake: Intake, piece: Piece) -> TextRead:
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
     word = text_ends.above_epilogue(bare, len(bare) - 1)
-    return TextRead(progress, is_cut, began, starts, done, (above + word + 1, bare[word]), last, lines, raised)
+    own_word = (above + word + 1, bare[word])
+    return TextRead(progress, is_cut, began, starts, done, own_word, last, lines, raised, text_ends.logs_of(texts))
 
 
 def _is_last_step(line: Progress) -> bool:

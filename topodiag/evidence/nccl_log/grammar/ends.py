@@ -269,3 +269,16 @@ def _begins_traceback(text: str) -> bool:
 def _not_blank(texts: Sequence[str], at: int) -> int:
     """The line at or above `at` that is neither blank nor a rule, 0 where none is."""
     return next((line for line in range(at, 0, -1) if texts[line].strip("-=* \t")), 0)
+
+
+def logs_of(texts: Sequence[str]) -> frozenset[str]:
+    """The hosts whose systems wrote these lines, of which the first may be cut: none where a line has another form, or
+    all are of one program."""
+    hosts, senders, systems = set[str](), set[str](), set[str]()
+    for text in filter(str.strip, texts[1:]):
+        match = _LIKE["of_system"].match(text)
+        if match is None:
+            return frozenset()
+        hosts.add(match[1])
+        (systems if match[2] else senders).add(match[2] or match[3])
+    return frozenset(hosts) if systems and len(systems) + len(senders) > 1 else frozenset()
