@@ -88,8 +88,7 @@ def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, .
 
 
 def _lacks(read: Sequence[TextRead], count: int) -> str:
-    """What `count` texts lack to judge anything of them: a line of interest, in the logs of systems, in texts of work
-    and in others; an exception that a program caught may be trouble."""
+    """What `count` texts lack to judge anything of them. An exception that a program caught may be trouble."""
     quiet = all(text.last is None for text in read)
     lacks = f"no line of NCCL, a GPU{', a link or known trouble' if quiet else ' or a link'}"
     if any(text.progress for text in read):
