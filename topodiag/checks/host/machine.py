@@ -29,9 +29,9 @@ class MachineStops(NodeCheck, id="HST007"):
         `EDAC MC0: 1 UE`, `mce: [Hardware Error]: .. Machine Check Exception`.
 
     When it stays silent
-        Errors of memory that were corrected, and `mce: [Hardware Error]` without one of these lines: it also stands for
-        what was corrected. Expedited stalls of RCU of less than a thousand jiffies. No kernel log in the evidence, or a
-        few lines of one without such a line: unknown.
+        Errors of memory that were corrected, and `mce: [Hardware Error]` without one of these lines: it also stands
+        for what was corrected. Expedited stalls of RCU of less than a thousand jiffies. No kernel log in the evidence,
+        or a few lines of one without such a line: unknown.
 
     How to confirm
         journalctl -k -b -1 | tail -50         the end of the boot before this one

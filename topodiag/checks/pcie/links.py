@@ -48,12 +48,14 @@ class NarrowPcieLink(NodeCheck, id="PCI001"):
 
     When it stays silent
         The slot is narrower than the card (the port's own maximum says so). All devices of the same product are narrow
-        alike, or there is no other and the width of the slot was not read (a guest, or `nvidia-smi -q` alone): unknown,
-        because boards divide the lanes of a slot and cloud instances wire cards with 8 lanes on purpose; one or two
-        lanes of a card for eight or more, and one of an adapter for four, are no wiring, but on a guest.
-        Width is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0
-        or 255 (virtual machines) are no reading: unknown. The kernel's lines: devices that are all limited alike, a
-        lower speed alone, guests. Storage and management NICs are not judged.
+        alike, or there is no other and the width of the slot was not read (a guest, or `nvidia-smi -q` alone):
+        unknown, because boards divide the lanes of a slot and cloud instances wire cards with 8 lanes on purpose; one
+        or two lanes of a card for eight or more, and one of an adapter for four, are no wiring, but on a guest. Width
+        is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0 or 255
+        (virtual machines) are no reading: unknown. The kernel's lines: devices that are all limited alike, a lower
+        speed alone, guests; a link of which one end has no more lanes by its LnkCap (a card with a switch of its own,
+        a laptop); four lanes and more of a device without a driver's name, where LnkCap of both ends is not known.
+        Storage and management NICs are not judged.
 
     How to confirm
         nvidia-smi --query-gpu=index,pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv
@@ -316,8 +318,19 @@ def _narrow_at_boot(check: NodeCheck, node: Node) -> Iterator[Finding]:
         cards = {place.rpartition(".")[0] for place in alike}  # functions of one card share its link
         lanes, able = int(event.fields["count"]), int(event.fields["expected"])
         built_so = len(cards) > 1 and all(other.fields["count"] == lanes for other in alike.values())
-        if lanes < able and (had > lanes or not built_so):
+        if lanes < able and (had > lanes or not (built_so or _has_no_more(node, event, lanes))):
             yield _boot_finding(check, node, event, had)
+
+
+def _has_no_more(node: Node, event: Event, lanes: int) -> bool:
+    """Whether an end of the narrow link has no more lanes than it trained. The line compares the link with the device,
+    which may stand behind a switch on its card. Of a device that no driver names, laptops and desktops are wired so:
+    there both ends must be known to have more, unless no slot is wired with so few."""
+    port = str(event.fields.get("address", ""))
+    ends = [device.max_width.value for at, device in node.pci.items() if port in (at, device.parent)]
+    known = [width for width in ends if width]
+    by_driver = event.fields["module"] in _OURS or lanes <= STUMP_LANES
+    return any(width <= lanes for width in known) or not (by_driver or len(known) > 1)
 
 
 def _is_limited_at_boot(event: Event) -> bool:
