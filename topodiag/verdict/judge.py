@@ -337,6 +337,6 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
         texts += filter(None, (loss_words([benchmark]) for benchmark in result.benchmarks))
     ids = {finding.id for cause in causes for finding in cause.findings}
     left_open = states.left_open(result)[:MAX_OPEN]
-    texts += [f"{finding.id}: {finding.fix[0]}" for finding in left_open if finding.id not in ids]
+    texts += [f"{finding.id}: {finding.message}" for finding in left_open if finding.id not in ids]
     texts += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
     return tuple(dict.fromkeys(texts))
