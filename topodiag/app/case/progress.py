@@ -13,7 +13,7 @@ from topodiag.app.case.starts import Starts, ranks_behind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, blocks_of
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar import ends as text_ends
-from topodiag.evidence.nccl_log.grammar.ends import facts_of
+from topodiag.evidence.nccl_log.grammar.ends import OF_SOURCE, facts_of
 from topodiag.evidence.nccl_log.input.json_lines import MENDED
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.signatures import engine
@@ -322,16 +322,20 @@ def _is_call(event: Event) -> bool:
 
 
 def _refused_starts(job: Job, read: Mapping[str, TextRead]) -> list[Event]:
-    """Programs that found no place, were not found or did not take their arguments, above the end of one that ran, or
-    so far above the end of the text that another one printed it: of a later start, or of another command of the script.
-    A launcher's word on another program's end is none of these."""
+    """Programs that found no place, were not found or not read, or did not take their arguments, above the end of one
+    that ran, or so far above the end of the text that another one printed it: of a later start, or of another command
+    of the script. A launcher's word on another program's end is none of these."""
     ends = [event for event in sorted(job.events, key=line_of) if event.details.get("what") != "CalledProcessError"]
-    ran = {file_of(event): line_of(event) for event in ends if event.details.get("how") in _OF_WORK or _is_call(event)}
+    refused = [
+        event for event in ends if event.details.get("how") in _AT_START or event.details.get("what") in OF_SOURCE
+    ]
+    worked = (e for e in ends if e not in refused and (e.details.get("how") in _OF_WORK or _is_call(e)))
+    ran = {file_of(event): line_of(event) for event in worked}
     return [
         event
-        for event in ends
-        if event.details.get("how") in _AT_START
-        and (line_of(event) < ran.get(file_of(event), 0) or _is_far_above(event, read.get(file_of(event), _NOTHING)))
+        for event in refused
+        if line_of(event) < ran.get(file_of(event), 0)
+        or (event.details.get("how") in _AT_START and _is_far_above(event, read.get(file_of(event), _NOTHING)))
     ]
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice, pairwise, takewhile
+from itertools import pairwise, takewhile
 from string import ascii_letters
 
 from topodiag.evidence.signatures.literals import Finder, Window
@@ -19,17 +19,24 @@ _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
 _MOST_ENDS = 1000
 """Tracebacks of which the lines are kept: more show nothing else."""
+_MOST_BETWEEN = 2
+"""Warnings between the two lines of a head."""
 _LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
 _FELL = b"Traceback (most recent call last)"
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
-_PASSING = regex(rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]|job terminated\.|termination \(")
-"""What is no head: a process prints a warning or an error at any time, a monitor its table, a scheduler an end."""
+_PASSING = regex(
+    rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]|^(?:\[[^\]]{1,40}\]:?)? {4}"
+    rb"|job terminated\.|termination \("
+)
+"""What is no head: a process prints a warning, an error or lines of a source at any time, a monitor its table, a
+scheduler an end."""
 
 
 class Starts:
     """The places at which heads of a text stand: two lines in a row among its first ones, the same but for dates and
-    times. Lines that stand twice among the first ones already are none; below a traceback a later launch may stand."""
+    times, with warnings between them perhaps. Lines that stand twice among the first ones already are none; below the
+    traceback of a first launch a later one stands."""
 
     def __init__(self) -> None:
         self._lines: list[set[int]] = []
@@ -51,7 +58,7 @@ class Starts:
         known: Finder | None = None
         for window in windows:
             if known is None:
-                heads = list(islice(_heads(window.data), _MOST_HEADS))
+                heads = _heads(window.data)[:_MOST_HEADS]
                 known = Finder([_FELL, *(head.words for head in heads)])
                 self._lines = [head.lines for head in heads]
             for place, number in window.owned(known.hits(window.data)):
@@ -82,24 +89,34 @@ class _Head:
     def _pattern(self) -> re.Pattern[bytes]:
         """Both lines, with any dates and times. Few texts have one twice, and a pattern is dear."""
         first, second = (_TIME.pattern.join(map(re.escape, _TIME.split(line))) for line in self._text)
-        return regex(first + rb"\s*\n" + second + rb"\s*$", re.M)
+        return regex(first + rb"\s*\n(?:.*\n){0,%d}?" % _MOST_BETWEEN + second + rb"\s*$", re.M)
 
 
-def _heads(text: bytes) -> Iterator[_Head]:
-    """The heads of a text that begins so: none of one that ends there, as no other launch stands below."""
+def _heads(text: bytes) -> list[_Head]:
+    """The heads of a text that begins so, below a traceback where none stands above one: a first launch may fail before
+    it prints a line. None of a text that ends there, as no other launch stands below."""
     parts = text.split(b"\n", _MOST_LINES)
     if len(parts) <= _MOST_LINES:
-        return
-    lines = [line.rstrip() for line in parts[:_MOST_LINES]]
-    pairs = list(pairwise(takewhile(lambda line: _FELL not in line, lines)))
-    for number, pair in enumerate(pairs, 1):
-        if pairs.count(pair) == 1 and _is_head(*pair):
-            yield _Head(number, *pair)
+        return []
+    lines = [(number, line.rstrip()) for number, line in enumerate(parts[:_MOST_LINES], 1)]
+    above = list(takewhile(lambda line: _FELL not in line[1], lines))
+    return _heads_of(above) or _heads_of(lines[len(above) :])
 
 
-def _is_head(*lines: bytes) -> bool:
-    long = all(_letters(line) >= _LEAST_LETTERS and len(line) <= _MOST_LINE for line in lines)
-    return long and not any(map(_PASSING.search, lines))
+def _heads_of(lines: Sequence[tuple[int, bytes]]) -> list[_Head]:
+    """Those of numbered lines."""
+    pairs = list(pairwise(line for line in lines if _PASSING.search(line[1]) is None))
+    texts = [(above[1], below[1]) for above, below in pairs]
+    return [
+        _Head(number, first, second)
+        for (number, first), (other, second) in pairs
+        if other - number <= _MOST_BETWEEN + 1 and texts.count((first, second)) == 1
+        if _is_head(first) and _is_head(second)
+    ]
+
+
+def _is_head(line: bytes) -> bool:
+    return _letters(line) >= _LEAST_LETTERS and len(line) <= _MOST_LINE
 
 
 def _letters(line: bytes) -> int:

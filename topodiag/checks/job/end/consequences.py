@@ -51,6 +51,7 @@ class EndContext:
         self._signals = lines_of([event for event in events if event.details.get("how") in ("killed", "stopped")])
         self._hows = {event.details.get("how") for event in events if not self._says_less(event)}
         self._goes_wrong = any(event.kind != "note" for event in others) or any(map(_ends_a_launcher, events))
+        self._goes_wrong |= job.is_past and self._hows == {"exception"}  # another start stands below: this one ended
         self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = _explain_an_end(others)
         self._faulty = any("fault" in event.details for event in others)

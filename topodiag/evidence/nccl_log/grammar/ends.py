@@ -63,6 +63,8 @@ _MOST_BELOW = 12
 that ended."""
 _LIKE = patterns("evidence/nccl_log/grammar/ends", "patterns", re.ASCII)
 _WORDS = {name: tuple(words) for name, words in own_data("evidence/nccl_log/grammar/ends")["words"].items()}
+OF_SOURCE = _WORDS["of_source"]
+"""The exceptions of a source that Python cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         above = _not_blank(texts, head - 1)
         linked = texts[above].startswith(_WORDS["links"])
         upper = above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
-        if (upper_head := _head_of(texts, upper)) is None:
+        upper_head = _head_of(texts, upper)
+        if upper_head is None or _started_again(texts, upper, last):
             if is_exit:
                 return None
             caught = not is_main and _is_caught(texts, above, head, last)
@@ -219,7 +222,7 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
         head, raised = _head_of(texts, line), _LIKE["raised"].match(texts[line])
         if head is not None and raised is not None and _is_of_main(texts, head, line):
-            return line
+            return at if _started_again(texts, line, at) else line
         is_raised = raised is not None and raised[2].endswith(("Error", "Exception"))
         if head is not None or is_raised or texts[line].startswith(_WORDS["of_threads"]):
             continue  # threads end with the program, each with a traceback
@@ -231,6 +234,16 @@ def _raised_by_main(texts: Sequence[str], at: int) -> int:
         if lines > _MOST_BELOW or _lives(texts[line]):
             break
     return at
+
+
+def _started_again(texts: Sequence[str], line: int, last: int) -> bool:
+    """Whether a program whose source could not be read was started again, and another exception stands below: Python
+    reads a source before it runs it."""
+    return (
+        texts[line].startswith(OF_SOURCE)
+        and _head_of(texts, last) is not None
+        and not texts[last].startswith(OF_SOURCE)
+    )
 
 
 def _lives(text: str) -> bool:
