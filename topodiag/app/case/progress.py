@@ -256,7 +256,7 @@ def _launches(job: Job, read: Mapping[str, TextRead], *, is_only: bool) -> tuple
     earlier one a program goes on or starts, ranks call collectives, or the scheduler ends another job. Nothing where
     the logs show one launch."""
     lines = grouped((file_of(event), line_of(event)) for event in job.events if event.kind == "ended")
-    began = {file: max(end.began, end.starts.last(lines.get(file, ()))) for file, end in read.items()}
+    began = {file: max(end.began, end.starts.last(lines.get(file, ()), end.done)) for file, end in read.items()}
     if job.ranks:
         return _earlier_ends(job, began, read) if is_only else ()
     left = (event for event in job.events if event.kind == "ended" or _is_of_leaving(event))

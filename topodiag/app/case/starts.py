@@ -42,12 +42,15 @@ class Starts:
         self._lines: list[set[int]] = []
         self._fell: list[int] = []
 
-    def last(self, ended: Iterable[int]) -> int:
+    def last(self, ended: Iterable[int], done: int = 0) -> int:
         """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
         did. A head stands as often in each launch as between two ends, or above the first: ranks come up one after the
-        other. The head that stands most often counts: others are torn by lines of another process."""
+        other. The head that stands most often counts: others are torn by lines of another process. What began below
+        the last end, above a line on which the work was `done`, is a launch however often its head stands."""
         lines = sorted(max(self._lines, key=len, default=()))
         ends = [bisect(lines, line) for line in sorted({*ended, *self._fell})]
+        if ends and any(line < done for line in lines[ends[-1] :]):
+            return lines[ends[-1]]
         heads = [here - above for above, here in pairwise([0, *ends]) if here > above]
         count = min(heads[0], sorted(heads)[len(heads) // 2]) if heads else 0
         return lines[-count] if 0 < count < len(lines) else 0
