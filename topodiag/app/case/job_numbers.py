@@ -34,6 +34,15 @@ SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 """The number in what Slurm says of a job."""
 
 
+_STREAM = regex(r"\.(?:out|err|stdout|stderr)$|\.[oe](?=[0-9]{3,10}$)")
+"""What tells the two streams of one job apart in the names of its files."""
+
+
+def without_stream(path: str) -> str:
+    """The name of a file without the word of its stream: the same for the output of a job and for its errors."""
+    return _STREAM.sub("", path)
+
+
 def job_number(path: str) -> str:
     """The number of a scheduler's job by the name of a file, else the minute in which its run began by that of its
     folder; "" where neither has one."""

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
-from topodiag.app.case.job_numbers import SLURM_JOB, by_number, file_of, line_of, named, runs_of, without
+from topodiag.app.case.job_numbers import (
+    SLURM_JOB,
+    by_number,
+    file_of,
+    line_of,
+    named,
+    runs_of,
+    without,
+    without_stream,
+)
 from topodiag.app.case.ras import job_of
 from topodiag.app.case.starts import Starts, ranks_behind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, blocks_of
@@ -59,14 +68,18 @@ _NOTHING = TextRead()
 
 
 def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
-    """The case with the progress of each of these texts, and its jobs with the ends of those that only the reader of
-    steps has read. Standard input can be read once, and its reader has it; what cannot be opened is said by the reader
-    of logs."""
-    read = dict(_read_all(intake, pieces))
+    """The case with the progress of each of these texts and of the other streams of their jobs, and its jobs with the
+    ends of those that the reader of logs knows nothing of. Standard input can be read once, and its reader has it; what
+    cannot be opened is said by the reader of logs."""
+    streams = {without_stream(piece.name) for piece in pieces}
+    others = [piece for piece in intake.of(Kind.TEXT) if without_stream(piece.name) in streams and piece not in pieces]
+    read = dict(_read_all(intake, (*pieces, *others)))
 
     def done(job: Job) -> tuple[Origin, ...]:
-        files = dict.fromkeys(series.source for series in job.steps if series.source not in job.files)
-        return (*job.done, *_all_done((file, read[file]) for file in files if file in read))
+        own = {series.source for series in job.steps}
+        streams = {without_stream(file) for file in job.files if without_stream(file) != file}
+        ends = [(file, end) for file, end in read.items() if file in own or without_stream(file) in streams]
+        return (*job.done, *_all_done((file, end) for file, end in ends if file not in job.files))
 
     progress = tuple(line for text in read.values() for line in text.progress)
     return replace(case, progress=progress, jobs=tuple(replace(job, done=done(job)) for job in case.jobs))
