@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _NO_WIRE = "not the links; "
 """How the words on steps end which say why themselves."""
+_WIDE = 2.0
+"""Times their median within which most steps lie where they are called without a change."""
 _NOT_JUDGED = ("unknown", "impossible")
 MAX_MESSAGE = 160
 """Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
@@ -128,7 +130,8 @@ def _step_words(scene: Scene) -> str:
     if pace.slower > 1:
         part = grown_part(pace)
         return f"{says_change(pace)}{f', most of it in {part}' if part else ''}, and "
-    unsure = len(pace.levels) != 1 or pace.drift > 1 or pace.series.steps[-1].number in pace.slow
+    wide = pace.high - pace.low > _WIDE * pace.typical
+    unsure = len(pace.levels) != 1 or pace.drift > 1 or pace.series.steps[-1].number in pace.slow or wide
     return f"steps at {spell_pace(pace.typical, pace.series.unit)}{'' if unsure else ' without a change'}; "
 
 

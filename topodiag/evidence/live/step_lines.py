@@ -190,9 +190,14 @@ def _bar(line: str) -> StepLine | None:
     value = number_of(match["rate"])
     if not value:
         return None
-    elapsed = 3600 * int(match["hours"] or 0) + 60 * int(match["minutes"]) + int(match["seconds"])
-    values = {"s": value if match["unit"] == "s/it" else 1 / value, ELAPSED: float(elapsed)}
+    elapsed = clock_s(match["hours"], match["minutes"], match["seconds"])
+    values = {"s": value if match["unit"] == "s/it" else 1 / value, ELAPSED: elapsed}
     return StepLine(int(match[2]), int(match[3]), values, bar=f"{(match[1] or '').strip()[:40]} {match[3]}")
+
+
+def clock_s(hours: str | bytes | None, minutes: str | bytes, seconds: str | bytes) -> float:
+    """The seconds of a bar's clock."""
+    return 3600.0 * int(hours or 0) + 60 * int(minutes) + int(seconds)
 
 
 def _unnumbered(line: str) -> StepLine | None:

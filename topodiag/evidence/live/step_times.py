@@ -21,7 +21,7 @@ from typing import Any
 from topodiag.evidence.interface import rank_of_name
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms, Run
-from topodiag.evidence.live.step_lines import ELAPSED, WORDS, StepLine, timed_batches
+from topodiag.evidence.live.step_lines import ELAPSED, WORDS, StepLine, clock_s, timed_batches
 from topodiag.evidence.signatures.literals import Finder, line_ends, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
@@ -46,6 +46,10 @@ _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
 _SPELL_S = 20
 """Seconds over which a bar's whole seconds measure its steps to 5 %."""
+_GONE_BY = regex(rb"\[(?:([0-9]{1,4}):)?([0-9]{2}):([0-9]{2})<")
+"""The time that a bar of tqdm shows since it began."""
+_FEW = 20
+"""Share of the longest bar's time below which one of a few seconds in all is of what the work needs first."""
 _ELAPSED = ("elapsed:", "elapsed=")  # since a run began, though some programs begin it anew with each step
 _MOST_LENGTHS = 8
 """Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
@@ -179,6 +183,7 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     trains = cache(lambda: _TRAINS.search(data) is not None)
     places = lines or range(1, len(data) + 1)
+    longest = cache(lambda: max((clock_s(*match.groups()) for match in _GONE_BY.finditer(data)), default=0))
     taken = 0
     for number, line, step_line, run in _lines(data):
         if step_line.number is None or not step_line.values or (step_line.bar and not trains()):
@@ -199,11 +204,17 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
             break
     series = [
         StepSeries(source, start.steps(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
-        for (rank, host, _), several in starts.items()
+        for (rank, host, bar), several in starts.items()
+        if not bar or (took := sum(map(_took, several))) >= _SPELL_S or took * _FEW >= longest()
         for start in several
         if (chosen := _unit(start)) is not None and len(start.in_unit(chosen)) >= MIN_STEPS
     ]
     return _without_others(series, chain(*starts.values()))
+
+
+def _took(start: _Start) -> float:
+    """The seconds that the bar of a start shows in the end."""
+    return max(start.values.get(ELAPSED, ()), default=0.0)
 
 
 def _lines(
