@@ -157,12 +157,13 @@ def _capture_of(hosts: Sequence[str], why: str) -> NextEvidence:
 
 
 def _stack(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
-    """What the rank does that the others wait for."""
+    """What the rank does that the others wait for, or one of all where nobody is behind."""
     for job in scene.jobs_of(finding):
         for number in finding.where.ranks[:1]:
             rank = job.by_rank.get(number)
             if rank is not None:
-                yield _step("stack", rank.host, rank=number, pid=rank.pid)
+                why = _DATA["stack"]["even" if set(finding.where.ranks) >= job.by_rank.keys() else "behind"]
+                yield _step("stack", rank.host, rank=number, pid=rank.pid, why=why)
                 return
 
 

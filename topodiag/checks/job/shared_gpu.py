@@ -27,6 +27,9 @@ from topodiag.words.units import grouped, plural, spell_bytes
 LEAST_SHARE, LEAST_GIB = 0.1, 2.0
 """What others must have of a GPU at the start: the process's own context, and a desktop, have less."""
 
+MOST_APART = 0.1
+"""GiB by which the memory that a process has, and that another one says it has, may differ: they look one after the
+other."""
 TAKEN_MIB = 4096
 """Memory in use from which a GPU is taken by a program that computes."""
 EMPTY = 0.05
@@ -203,15 +206,22 @@ class SharedGpu(JobCheck, id="JOB004"):
         named = held[0][0] != NOBODY
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
         who = who if named else "something else than this process"
+        of_job = any(_holds_beside(events[0], other) and _holds_beside(other, events[0]) for other in events[1:])
+        who = "another rank of this job" if of_job else who
         verb = "holds" if len(held) == 1 else "hold"
         size = spell_bytes(round(fsum(gib for _, gib in held) * (1 << 30)))
-        pids = ",".join(str(pid) for pid, _ in held[:8])
+        killed = {word for end in job.events if end.details.get("how") == "killed" for word in end.text.split()}
+        alive = [str(pid) for pid, _ in held if named and str(pid) not in killed]
         return self.of_events(
             events,
             "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
             self.where(hosts_with(job, ranks), ranks=ranks),
-            fix=self.steps("end those processes" if named else "whose memory", "a worker of this job", pids=pids),
+            fix=self.steps(
+                *([] if of_job or (named and not alive) else ["end those processes" if named else "whose memory"]),
+                "a worker of this job",
+                pids=",".join(alive[:8]),
+            ),
         )
 
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
@@ -292,3 +302,14 @@ def _short_nodes(job: Job) -> tuple[dict[str, int], int]:
     if len(job.ranks) < job.world_size or usual is None or len(count) < 3:
         return {}, 0
     return {host: ranks for host, ranks in count.items() if ranks < usual}, usual
+
+
+def _holds_beside(one: Event, other: Event) -> bool:
+    """Whether a process out of memory has what another one, out of memory of a GPU of the same number, says that a
+    process of another number has beside it."""
+    named, beside = other.details, others_hold(other.details)
+    if one.origin is None or other.origin is None or one.origin.source == other.origin.source:
+        return False
+    own = float(one.details.get("own_gib", "nan"))
+    is_one_gpu = "full_gpu" in named and named["full_gpu"] == one.details.get("full_gpu")
+    return is_one_gpu and others_hold(one.details) != beside and any(abs(own - gib) < MOST_APART for _, gib in beside)
