@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import size_text, title
-from topodiag.model.bench import Benchmark, BenchRow, Timing
+from topodiag.model.bench import Benchmark, BenchRow
 from topodiag.model.finding import Outcome
 from topodiag.words.units import spell_us
 
@@ -52,60 +53,51 @@ class IterationsJitter(BenchCheck, id="BEN007"):
     """
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
-        rows = [row for row in judged.run.rows if row.size >= LEAST_BYTES]
-        if any(_ratio(row) is not None for row in rows):
-            return self._iterations(judged, [row for row in rows if _ratio(row) is not None])
-        both = [row for row in rows if _apart(row) is not None]
-        if not both or judged.run.nranks == 1:
+        run = judged.run
+        rows = [row for row in run.rows if row.size >= LEAST_BYTES]
+        iterations = list(filter(None, map(_of_iterations, rows)))
+        timed = iterations or list(filter(None, map(_of_blocks, rows if run.nranks != 1 else ())))
+        if not timed:
             why = "neither times of single iterations (-I 1, nccl-tests 2.19) nor two blocks"
             return self.not_applicable(judged, why)
-        return self._blocks(judged, both)
-
-    def _iterations(self, judged: Benchmark, known: Sequence[BenchRow]) -> Outcome:
-        bench_rows = [row for row in known if (_ratio(row) or 0) >= TIMES]
-        iterations = judged.run.parameters.get("iters", "")
-        few = not (iterations.isdigit() and len(iterations) < 10 and int(iterations) >= ENOUGH_ITERATIONS)
-        if len(bench_rows) < FEWEST_SIZES or (few and len(bench_rows) * 2 <= len(known)):
-            return self.clean(judged, "the slowest hundredth of the iterations is near the others")
-        worst = max(bench_rows, key=lambda row: _ratio(row) or 0)
-        timing = worst.best
-        message = (
-            f"{title(judged.run)}: the slowest hundredth of the iterations takes {_ratio(worst) or 0:.1f} times as long"
-            f" as usual at {size_text(worst.size)}, and at {len(bench_rows)} of {len(known)} sizes"
+        slow = [spread for spread in timed if spread[0] >= TIMES]
+        count = run.parameters.get("iters", "")
+        enough = count.isdigit() and len(count) < 10 and int(count) >= ENOUGH_ITERATIONS
+        is_usual = not enough and 2 * len(slow) <= len(timed) if iterations else 2 * len(slow) >= len(timed)
+        if len(slow) < FEWEST_SIZES or is_usual:
+            alike = "the slowest hundredth of the iterations is near the others"
+            return self.clean(judged, alike if iterations else "both blocks of a size take about as long")
+        times, slow_us, usual_us, worst = max(slow, key=itemgetter(0))
+        how = f" is unsteady: {times:.1f} times as slow in one block as in the other"
+        observed = f"{spell_us(slow_us)} in one block, {spell_us(usual_us)} in the other"
+        if iterations:
+            how = f": the slowest hundredth of the iterations takes {times:.1f} times as long as usual"
+            observed = f"99th percentile {spell_us(slow_us)}, usually {spell_us(usual_us)}"
+        finding = self.finding(
+            self.where(run.hosts),
+            self.advice("jitter", TIMES=TIMES),
+            f"{title(run)}{how} at {size_text(worst.size)}, and {TIMES:.0f} times or more at {len(slow)} of"
+            f" {len(timed)} sizes",
+            observed=observed,
+            evidence=[row for *_, row in slow],
         )
-        observed = f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}"
-        return self._unsteady(judged, bench_rows, message, observed)
-
-    def _blocks(self, judged: Benchmark, both: Sequence[BenchRow]) -> Outcome:
-        slow = [row for row in both if (_apart(row) or 0) >= TIMES]
-        if len(slow) < FEWEST_SIZES or 2 * len(slow) >= len(both):
-            return self.clean(judged, "both blocks of a size take about as long")
-        worst = max(slow, key=lambda row: _apart(row) or 0)
-        times = sorted((worst.out_of_place.time_us or 0, worst.in_place.time_us or 0))
-        message = (
-            f"{title(judged.run)} is unsteady: {_apart(worst) or 0:.1f} times as slow in one block as in the other at "
-            f"{size_text(worst.size)}, and {TIMES:.0f} times or more at {len(slow)} of {len(both)} sizes"
-        )
-        observed = f"{spell_us(times[1])} in one block, {spell_us(times[0])} in the other"
-        return self._unsteady(judged, slow, message, observed)
-
-    def _unsteady(self, judged: Benchmark, slow: Sequence[BenchRow], message: str, observed: str) -> Outcome:
-        where, advice = self.where(judged.run.hosts), self.advice("jitter", TIMES=TIMES)
-        return self.any_of(judged, [self.finding(where, advice, message, observed=observed, evidence=slow)])
+        return self.any_of(judged, [finding])
 
 
-def _usual(timing: Timing) -> float:
-    """The median of the iterations where the run has it, else their mean."""
-    return timing.p50_us or timing.time_us or 0.0
+Spread = tuple[float, float, float, BenchRow]
+"""How many times as long as usual a size takes at times, that time, the usual one, and the row."""
 
 
-def _ratio(row: BenchRow) -> float | None:
-    timing = row.best
-    usual = _usual(timing)
-    return timing.p99_us / usual if timing.p99_us is not None and usual > 0 else None
+def _of_iterations(row: BenchRow) -> Spread | None:
+    """The slowest hundredth of the iterations against their median, or where the run has none, their mean."""
+    late, usual = row.best.p99_us, row.best.p50_us or row.best.time_us or 0.0
+    return (late / usual, late, usual, row) if late is not None and usual > 0 else None
 
 
-def _apart(row: BenchRow) -> float | None:
-    """Times as long as the faster block the slower one takes; None where one was not measured."""
+def _of_blocks(row: BenchRow) -> Spread | None:
+    """The slower block against the faster one; None where one was not measured."""
     out, inside = row.out_of_place.time_us, row.in_place.time_us
-    return max(out, inside) / min(out, inside) if out and inside and not row.cut else None
+    if not out or not inside or row.cut:
+        return None
+    late, usual = max(out, inside), min(out, inside)
+    return late / usual, late, usual, row

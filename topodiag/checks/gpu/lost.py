@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.peers import of_everyone
@@ -27,11 +27,9 @@ LOST_WORDS = "requires reset"
 MIN_SIBLINGS = 2
 """Nodes of the same kind that must agree on a number of GPUs before one with fewer is called short."""
 
-Sign = tuple[str, Origin | None]
-"""How a loss shows, in words, and where that stands."""
-
-Signs = tuple[Sequence[Sign], Sequence[Sign], Sequence[Sign]]
-"""What the log, the driver and the bus show of a GPU that is lost."""
+Source = Literal["log", "driver", "bus"]
+Sign = tuple[Source, str, Origin | None]
+"""What shows that a GPU is lost, how, in words, and where that stands."""
 
 
 _OTHER_REASON = frozenset({"kernel.api_mismatch", "kernel.gpu_unsupported"})
@@ -89,17 +87,16 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
             return self.clean(judged, "the kernel log shows no GPU lost")
         return self.unknown(judged, _unasked(judged, seen, total))
 
-    def _lost(self, node: Node, label: str, signs_by_source: Signs) -> Finding:
-        again, (logged, standing, on_bus) = came_back(node, label, signs_by_source), signs_by_source
-        signs = dict.fromkeys(words for words, _ in (*logged, *standing, *on_bus))
+    def _lost(self, node: Node, label: str, signs: Sequence[Sign]) -> Finding:
+        again, words = came_back(node, label, signs), dict.fromkeys(words for _, words, _ in signs)
         return self.finding(
             self.where(node, gpus=kernel.where_gpus([label])),
             "lost and back" if again else "lost",
-            f"{kernel.named(node, label)} {f'was lost and {again}' if again else 'is lost'}: {next(iter(signs))}",
+            f"{kernel.named(node, label)} {f'was lost and {again}' if again else 'is lost'}: {signs[0][1]}",
             severity=Severity.WARNING if again else Severity.ERROR,
-            observed="; ".join(signs),
-            evidence=[origin for _, origin in (*logged, *standing, *on_bus)],
-            confidence=Confidence.HIGH if logged or standing else Confidence.MEDIUM,
+            observed="; ".join(words),
+            evidence=[origin for *_, origin in signs],
+            confidence=Confidence.HIGH if any(source != "bus" for source, *_ in signs) else Confidence.MEDIUM,
         )
 
     def _missing(
@@ -150,17 +147,15 @@ def _unasked(node: Node, seen: int, total: int) -> str:
     return f"no source in the evidence shows whether the GPUs answer, and {kernel.no_log(node)}"
 
 
-def losses(node: Node) -> dict[str, Signs]:
-    """The GPUs that are lost, or were and answer again, with what shows it."""
-    logged, standing, on_bus = _logged(node), _said_by_driver(node), _seen_on_bus(node)
-    labels = dict.fromkeys((*logged, *standing, *on_bus))
-    return {label: (logged.get(label, []), standing.get(label, []), on_bus.get(label, [])) for label in labels}
+def losses(node: Node) -> dict[str, list[Sign]]:
+    """The GPUs that are lost, or were and answer again, with what shows it: the log, the driver, the bus."""
+    return grouped((*_logged(node), *_said_by_driver(node), *_seen_on_bus(node)))
 
 
-def came_back(node: Node, label: str, signs: Signs) -> str:
+def came_back(node: Node, label: str, signs: Sequence[Sign]) -> str:
     """How a GPU that was lost came back since, "" where it did not: what the log alone says is past then, what stands
     now is not."""
-    if signs[1] or signs[2]:
+    if any(source != "log" for source, *_ in signs):
         return ""
     if any(gpu.label == label and kernel.answers(gpu) for gpu in node.gpus):
         return "answers again"
@@ -175,31 +170,32 @@ def _was_found_again(node: Node, label: str) -> bool:
     return last >= 0 and any(kernel.is_start_after(event, own[last]) for event in own[last:])
 
 
-def _said_by_driver(node: Node) -> dict[str, list[Sign]]:
-    lost = [gpu for gpu in node.gpus if gpu.lost.value and LOST_WORDS not in gpu.lost.value.lower()]
-    return grouped((gpu.label, (f"the driver says {gpu.lost.value!r}", gpu.lost.origin)) for gpu in lost)
+def _said_by_driver(node: Node) -> Iterator[tuple[str, Sign]]:
+    for gpu in node.gpus:
+        if gpu.lost.value and LOST_WORDS not in gpu.lost.value.lower():
+            yield gpu.label, ("driver", f"the driver says {gpu.lost.value!r}", gpu.lost.origin)
 
 
-def _logged(node: Node) -> dict[str, list[Sign]]:
+def _logged(node: Node) -> list[tuple[str, Sign]]:
     """What the kernel log holds of lost GPUs: Xids, and the driver's own sentences. A sentence without a bus id counts
     where the log says nothing else."""
-    signs: dict[str, list[Sign]] = defaultdict(list)
+    signs: list[tuple[str, Sign]] = []
     for group in kernel.xid_groups(node, {"lost"}):
         means = group.entry.name if group.entry is not None else ""
         sign = f"Xid {group.code} ({means}){kernel.times(group.events)}"
-        signs[group.label].append((sign, group.events[0].origin))
+        signs.append((group.label, ("log", sign, group.events[0].origin)))
     for kind, words in (("gpu-lost", "has fallen off the bus"), ("gpu-init", "could not be started by the driver")):
         own = [event for event in node.events if event.kind == kind]
         by_place = grouped((event.bus_id, event) for event in own if event.bus_id is not None)
         for bus_id, events in by_place.items():
-            signs[kernel.label_at(node, bus_id)].append((f"it {words}{kernel.times(events)}", events[0].origin))
+            sign = f"it {words}{kernel.times(events)}"
+            signs.append((kernel.label_at(node, bus_id), ("log", sign, events[0].origin)))
     nameless = next((event for event in node.events if event.kind == "gpu-lost" and event.bus_id is None), None)
     if nameless is not None and not signs:
-        signs[kernel.label_at(node, None)].append(("it has fallen off the bus", nameless.origin))
-    failed = _not_started(node) if not signs else []
-    if failed:
-        words = f"it could not be started by the driver{kernel.times(failed)}"
-        signs[kernel.label_at(node, None)].append((words, failed[0].origin))
+        signs.append((kernel.label_at(node, None), ("log", "it has fallen off the bus", nameless.origin)))
+    if not signs and (failed := _not_started(node)):
+        sign = f"it could not be started by the driver{kernel.times(failed)}"
+        signs.append((kernel.label_at(node, None), ("log", sign, failed[0].origin)))
     return signs
 
 
@@ -214,10 +210,11 @@ def _not_started(node: Node) -> list[Event]:
     return failed if any(minor not in up for minor in minors) or not (minors or up) else []
 
 
-def _seen_on_bus(node: Node) -> dict[str, list[Sign]]:
+def _seen_on_bus(node: Node) -> Iterator[tuple[str, Sign]]:
     """GPUs whose config space the PCI tree shows as lost."""
-    lost = [pci for pci in node.pci.values() if pci.lost.value is not None and _is_gpu(node, pci)]
-    return grouped((kernel.label_at(node, pci.bus_id), (pci.lost.get(""), pci.lost.origin)) for pci in lost)
+    for pci in node.pci.values():
+        if pci.lost.value is not None and _is_gpu(node, pci):
+            yield kernel.label_at(node, pci.bus_id), ("bus", pci.lost.value, pci.lost.origin)
 
 
 def _is_gpu(node: Node, function: PciDevice) -> bool:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from topodiag.checks.gpudirect.node import USELESS
+from topodiag.checks.gpudirect.node import USELESS, host_memory_cost
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_word
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.text import ask_for, unconnected
@@ -16,11 +16,7 @@ from topodiag.model.job import Hca, Job
 from topodiag.model.job_rings import uses_gdr
 from topodiag.model.nccl_versions import read_minor
 from topodiag.model.nccl_view import NcclSystem
-from topodiag.words.units import fold_runs, grouped, in_gbs, plural
-
-HOST_MEMORY_SHARE = 0.5
-"""Part of a switch's uplink that is left when each byte passes it twice."""
-
+from topodiag.words.units import fold_runs, grouped, plural
 
 Uses = Mapping[str, Sequence[logs.NetUse]]
 """Connections by host."""
@@ -170,16 +166,9 @@ def _cost(system: NcclSystem | None, useless: bool = False) -> Cost:
     """What host memory leaves of a NIC, by NCCL's print of a machine."""
     if useless:
         return USELESS
-    text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
-    if system is None:
-        return Cost(text=text)
-    rate = max((net.speed_gbs or 0.0 for net in system.of_kind("NET")), default=0.0)
-    lanes = [link.gbs for link in system.links if link.kind == "PCI" and link.a.startswith("CPU/")]
-    left = min(rate, max(lanes, default=0.0) * HOST_MEMORY_SHARE)
-    if not lanes or left >= rate:
-        return Cost(text=text)
-    text += f": {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy"
-    return Cost(rate - left, 1 - left / rate, text)
+    nets, links = (system.of_kind("NET"), system.links) if system is not None else ((), ())
+    lanes = (link.gbs for link in links if link.kind == "PCI" and link.a.startswith("CPU/"))
+    return host_memory_cost(max((net.speed_gbs or 0.0 for net in nets), default=0.0), max(lanes, default=0.0))
 
 
 def _without_and_with(states: Mapping[str, Sequence[Hca]]) -> tuple[dict[str, list[Hca]], list[str]]:

@@ -274,16 +274,18 @@ def _why_near(nearest: list[Nearest], level: PathType | None) -> str:
 
 
 def _host_cost(node: Node, nics: Sequence[Nic]) -> Cost:
-    """What host memory leaves of a NIC: a shared uplink carries each byte twice when both directions are busy."""
-    uplink = devices.pcie_gbs(devices.gpu_spec(node.gpus[0]))
     rate = max((port.rate_gbps.get(0.0) for nic in nics for port in nic.ports), default=0.0) / 8
-    if uplink is None or rate <= 0:
-        return Cost(text="every byte passes host memory: up and down the PCIe link that GPU and NIC share")
-    spec = devices.gpu_spec(node.gpus[0])
-    left = min(rate, uplink / 2)
-    link = f"Gen{spec.pcie_gen} x{spec.pcie_width}" if spec is not None else "PCIe"
-    text = (
-        f"through host memory a shared {link} uplink of {in_gbs(uplink)} carries each byte twice:"
-        f" {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy"
+    return host_memory_cost(rate, devices.pcie_gbs(devices.gpu_spec(node.gpus[0])) or 0.0)
+
+
+def host_memory_cost(rate: float, uplink: float) -> Cost:
+    """What host memory leaves of a NIC, GB/s: an uplink shared with a GPU carries each byte twice when both directions
+    are busy."""
+    text, left = (
+        "every byte passes host memory: up and down the PCIe link that GPU and NIC share",
+        min(rate, uplink / 2),
     )
+    if not uplink or left >= rate:
+        return Cost(text=text)
+    text += f": {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy"
     return Cost(rate - left, 1 - left / rate, text)
