@@ -10,10 +10,9 @@ from typing import Any
 from healthy_rows import CORPUS, HERE
 
 from topodiag.evidence.nccl_tests.read import read_file
-from topodiag.expect.expect import expected
+from topodiag.expect.expect import expected, verdict_of
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import explain
-from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Hypothesis, Timing
 
 LARGE = 8 << 30

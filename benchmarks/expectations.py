@@ -13,7 +13,7 @@ from calibrating import Observation, fit
 from healthy_rows import CORPUS, MORE, Healthy, observations, rows
 
 from topodiag.expect.calibration import calibration
-from topodiag.expect.verdict import Verdict, verdict_of
+from topodiag.expect.expect import Verdict, verdict_of
 
 WITHIN = 0.15
 GOAL = 0.85

@@ -27,7 +27,7 @@ from topodiag.cli.env import FORMATS, env
 from topodiag.cli.model.questions import link
 from topodiag.cli.params import TYPES, link_type
 from topodiag.cli.watch import watch
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import Link
 from topodiag.fleet.collect.archive import START, archive
 from topodiag.model.debug_settings import LEVELS, debug_settings
 from topodiag.report.debug_settings import WRITERS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.tables import examples
 from topodiag.app.model import machine_of_links
 from topodiag.cost import memory, traffic
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import Link
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_step
 from topodiag.cost.tiers import Machine, find_system, machine

@@ -9,8 +9,7 @@ import pytest
 from tests.tables import examples
 from topodiag.app.model import machine_of_links
 from topodiag.cost import collectives, memory, traffic
-from topodiag.cost.alpha_beta import Link
-from topodiag.cost.collectives import algbw_gbs, shape, time_us
+from topodiag.cost.collectives import Link, algbw_gbs, shape, time_us
 from topodiag.cost.hierarchy import Stage, leaders, regimes, total_us
 from topodiag.cost.questions import price_placements, read_measured
 from topodiag.cost.spread import price

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.cost import collectives
-from topodiag.cost.alpha_beta import BYTES_PER_US, Link
+from topodiag.cost.collectives import BYTES_PER_US, Link
 from topodiag.cost.hierarchy import bound_us, leaders, total_us, two_level
 from topodiag.cost.questions import spread_over
 from topodiag.cost.spread import Spread, available, bound, derivation, price

@@ -23,6 +23,11 @@ from topodiag.expect.settings import nics_left
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, Fit, Hypothesis, Timing
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
+from topodiag.expect.expect import Expected, expected, verdict_of
+from topodiag.expect.hypotheses import Evidence, explain
+from topodiag.expect.settings import nics_left
+from topodiag.model.bench import BenchDevice, BenchRow, Timing
+from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.predict import predict_tree

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from tests.expect.measured_runs import GIB, run
 from tests.tables import examples
-from topodiag.expect.expect import expected
-from topodiag.expect.verdict import is_severe, verdict_of
+from topodiag.expect.expect import expected, is_severe, verdict_of
 from topodiag.model.bench import BenchRow, BenchRun, Expectation, Timing
 from topodiag.model.finding import Confidence
 from topodiag.words.units import spell_gbs

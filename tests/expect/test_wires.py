@@ -10,7 +10,7 @@ from tests.expect.measured_runs import GIB, run
 from tests.tables import examples
 from topodiag.expect import shared
 from topodiag.expect.calibration import Calibration, Factor, calibration
-from topodiag.expect.expect import Expected, expected
+from topodiag.expect.expect import Expected, expected, verdict_of
 from topodiag.expect.hypotheses import explain
 from topodiag.expect.hypothesis_causes import causes_of
 from topodiag.expect.rates import reached, reached_on
@@ -20,6 +20,7 @@ from topodiag.expect.unlike import MOST_HOSTS, one_of
 from topodiag.expect.verdict import verdict_of
 from topodiag.hardware import catalog
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Hypothesis, SettingPrice, Timing
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
 from topodiag.nccl.topo.changes import apply, nets_of, rate
 

@@ -6,9 +6,8 @@ import pytest
 
 from benchmarks.counterfactual import CORPUS, MACHINES, rows
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, node, run, tree
-from topodiag.expect.expect import expected
+from topodiag.expect.expect import expected, verdict_of
 from topodiag.expect.hypotheses import explain
-from topodiag.expect.verdict import verdict_of
 from topodiag.model.finding import Confidence, Cost, Severity
 from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement

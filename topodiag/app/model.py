@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.system import GIVEN
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import Link
 from topodiag.cost.questions import (
     Hierarchy,
     LinkPrice,

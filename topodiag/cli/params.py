@@ -16,7 +16,7 @@ from topodiag.lazy import regex
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from topodiag.cost.alpha_beta import Link
+    from topodiag.cost.collectives import Link
 
     _Base = click.ParamType[Any]
 else:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S
-from topodiag.cost.collectives import NotModelledError, shape, time_us
+from topodiag.cost.collectives import BYTES_PER_US, Link, NotModelledError, S, shape, time_us
 from topodiag.lazy import dataclass
 
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from topodiag.cost.alpha_beta import Link, Term
-from topodiag.cost.collectives import NotModelledError, algbw_gbs, busbw_gbs
+from topodiag.cost.collectives import Link, NotModelledError, Term, algbw_gbs, busbw_gbs
 from topodiag.cost.hierarchy import Regimes, Stage, Stages, leaders, regimes, total_us, two_level
 from topodiag.cost.spread import FastestWay, Spread, bound, price
 from topodiag.cost.tiers import LackingError, Machine, Tier

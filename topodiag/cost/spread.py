@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from topodiag.cost.alpha_beta import Link, S, Term
 from topodiag.cost.collectives import (
     IN_NCCL,
     NVLS_EFFICIENCY,
+    Link,
     NotModelledError,
+    S,
     Shape,
+    Term,
     algorithms,
     shape,
     terms,

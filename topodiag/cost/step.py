@@ -16,7 +16,7 @@ from math import fsum
 from typing import assert_never
 
 from topodiag.cost import traffic
-from topodiag.cost.alpha_beta import Term
+from topodiag.cost.collectives import Term
 from topodiag.cost.memory import ADAM_WITH_MASTER_BYTES, States, activations, states
 from topodiag.cost.spread import Spread, price
 from topodiag.cost.tiers import Machine

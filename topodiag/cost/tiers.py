@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import Link
 from topodiag.cost.spread import Spread
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec

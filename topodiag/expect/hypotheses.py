@@ -13,14 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import exp, fsum, isfinite, log, prod
 
-from topodiag.expect.expect import Expected
+from topodiag.expect.expect import IMPOSSIBLE, LOW, Expected, Verdict, known_shares
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.other_runs import ALIKE, Judged, refuted
 from topodiag.expect.rates import Rates
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import Setup
-from topodiag.expect.shared import known_shares
-from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
 from topodiag.expect.wires import Wires
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Fit, Hypothesis

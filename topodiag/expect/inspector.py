@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
+from topodiag.expect.expect import LOW, UNKNOWN, verdict_of
 from topodiag.expect.machine import expected_of, lacking
-from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, MadeOf, ModelComparison
 from topodiag.model.job import GivenSetting, Job

@@ -10,10 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Unpack
 
-from topodiag.expect.expect import Expected, expected
+from topodiag.expect.expect import LOW, UNKNOWN, Expected, IdentityKey, expected, verdict_of
 from topodiag.expect.setup import GivenSetup
-from topodiag.expect.shared import IdentityKey
-from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.hardware.catalog import gpu_by_name, systems
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from topodiag.expect.expect import Expected
+from topodiag.expect.expect import Expected, Verdict
 from topodiag.expect.hypothesis_causes import Cause
-from topodiag.expect.verdict import Verdict
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.words.units import in_gbs

@@ -1,14 +1,18 @@
-"""Who talks to whom in a job that ran: its communicators, with the sizes that its logs show.
+"""Who talks to whom in a job that ran: its communicators, with the sizes that its logs show; and its training step, as
+far as its layout is known: what a fault of one wire takes of it.
 
 A log may show a whole run, its first operations, or none. The size of a call is the log's where it has one. How often a
 step calls is the log's only where it shows a training step (several calls of the inner dimensions for each of the outer
 ones), else the rule of thumb's.
+
+The traffic of a step is that of `topodiag place` and `topodiag model step`. Where nobody says what is trained, the same
+layout in steps of other models gives the range within which the share lies.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from math import fsum, prod
@@ -17,13 +21,15 @@ import numpy as np
 
 from topodiag.cost.step import Step, price_step
 from topodiag.lazy import dataclass
-from topodiag.model.cluster import Cluster, Demand, Ints, Level
-from topodiag.model.finding import Confidence
+from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
+from topodiag.model.finding import Confidence, Outcome
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import domains
 from topodiag.model.layout import BY_NAME, BY_ROLE, NAMES, ORDER, RANKED, Layout, LayoutError, Role, flags
 from topodiag.model.layout_groups import LayoutGroups
+from topodiag.model.provenance import NotObserved
 from topodiag.placement.groups import THUMB_WORDS, Talk, machine_of, thumb
+from topodiag.placement.price import DemandCost, Floats, price_placement
 
 _COLLECTIVES = {
     "AllReduce": ("all_reduce", False), "AllGather": ("all_gather", True), "ReduceScatter": ("reduce_scatter", True),
@@ -246,3 +252,90 @@ def _ordered(sizes: dict[str, int], groups: Sequence[Communicator], world_size: 
         if all(role in {layout_groups.role(name) for name in layout_groups.matching(ranks)} for role, ranks in rows):
             return layout
     return None
+
+
+Slower = Callable[[DemandCost], Floats | None]
+"""Of a demand, for each of its groups, the share of its bandwidth that is left (1 where nothing is lost); None where
+that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """The step of one model: `base_us` is what it takes besides the communication that it waits for."""
+
+    name: str
+    base_us: float
+    demands: tuple[DemandCost, ...]
+
+    @property
+    def step_us(self) -> float:
+        return self.base_us + fsum(demand.step_us for demand in self.demands)
+
+    def lost(self, left: Sequence[Floats]) -> float:
+        """The share of a step that is lost, 0 to 1, where `left` of each demand's bandwidth is there."""
+        slow = fsum(
+            cost.demand.waited_us(float((cost.each_us / share).max())) if cost.each_us.size else 0.0
+            for cost, share in zip(self.demands, left, strict=True)
+        )
+        return max(1.0 - self.step_us / (self.base_us + slow), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class JobStep:
+    """A job by its name. `models` are the step of what is trained, first and alone where it is given, else the rule of
+    thumb's and those of other sizes; `model` says where what is given is from. `layout` says the dimensions in words,
+    `source` where they are from. `sm` is the compute capability of the GPUs that the step is reckoned for."""
+
+    job: str
+    models: tuple[ModelStep, ...]
+    layout: str
+    source: str
+    given: bool = False
+    model: str = "given"
+    sm: int = 0
+
+    @property
+    def basis(self) -> str:
+        """What the share of a step rests on, in words."""
+        named = [model.name for model in self.models]
+        if self.given:
+            return f"{self.layout} ({self.source}), the model {self.model}"
+        if len(named) == 1:
+            return f"{self.layout} ({self.source}), a model of {named[0]} parameters assumed"
+        first, *others = named
+        return f"{self.layout} ({self.source}); {first} parameters assumed, the range is with {' and '.join(others)}"
+
+    def lost(self, slower: Slower) -> tuple[float, ...]:
+        """By model the share of a step that is lost; () where one demand's loss is not known."""
+        known: dict[tuple[str, str], Floats] = {}
+        lost = []
+        for model in self.models:
+            for demand in model.demands:
+                key = (demand.demand.dimension, demand.demand.collective)
+                if key not in known:
+                    share = slower(demand)
+                    if share is None:
+                        return ()
+                    known[key] = share
+            lost.append(
+                model.lost([known[demand.demand.dimension, demand.demand.collective] for demand in model.demands])
+            )
+        return tuple(lost)
+
+
+def model_step(name: str, cluster: Cluster, talk: Talk, assignment: Assignment) -> ModelStep | None:
+    """The step of a model on the seats that the ranks have; None where nothing says what is computed."""
+    if talk.base_us is None:
+        return None
+    demands = tuple(demand for demand in talk.demands if demand.talks)
+    return ModelStep(name, talk.base_us, price_placement(cluster, demands, assignment).demands)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedJobs:
+    """What the seats of the ranks say: the training `steps` of jobs, the `outcomes` of the checks of layouts, and what
+    could not be judged."""
+
+    steps: tuple[JobStep, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    not_observed: tuple[NotObserved, ...] = ()

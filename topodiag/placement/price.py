@@ -25,7 +25,7 @@ from math import fsum
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import Link
 from topodiag.cost.spread import Spread, fastest
 from topodiag.cost.tiers import SWITCH_US
 from topodiag.lazy import dataclass

@@ -28,7 +28,7 @@ from topodiag.words.dialect import Maker
 from topodiag.words.units import grouped
 
 if TYPE_CHECKING:
-    from topodiag.placement.job_step import JobStep
+    from topodiag.placement.job_groups import JobStep
 
 CONFIRMS = 3
 """Commands that settle a cause which a report names; the check's page has all."""

@@ -15,7 +15,7 @@ from topodiag.verdict.pricing.registry import GROUPS, mend_of, without_mend
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
-    from topodiag.placement.job_step import JobStep
+    from topodiag.placement.job_groups import JobStep
     from topodiag.verdict.pricing.mend import Mend
 
 _STOPS = ("JOB001", "JOB005", "JOB006", "JOB009", "NET008", "TOP001")

@@ -19,7 +19,7 @@ from topodiag.model.finding import Cost
 from topodiag.model.job import Job
 from topodiag.model.layout import Layout
 from topodiag.model.result import Case
-from topodiag.placement.job_step import PlacedJobs
+from topodiag.placement.job_groups import PlacedJobs
 
 SIZES = Layout(tp=8)
 CYCLIC = tuple(f"n{rank % 2}" for rank in range(16))

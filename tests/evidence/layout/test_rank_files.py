@@ -23,7 +23,7 @@ from topodiag.evidence.layout.rank_files import (
 )
 from topodiag.model.cluster import Demand, RankHosts
 from topodiag.model.errors import InputError
-from topodiag.placement.usable import keep_free, take_out
+from topodiag.placement.seats import keep_free, take_out
 from topodiag.words.node_sets import NodeSetError, expand, gpu_list
 
 READERS: dict[str, Callable[[Blob], RankHosts]] = {

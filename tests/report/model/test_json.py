@@ -13,7 +13,7 @@ from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.app.case.system import machine_of
 from topodiag.app.model import machine_of_links
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import Link
 from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
 from topodiag.cost.step import Work, price_step
 from topodiag.model.layout import Layout

@@ -42,9 +42,19 @@ from topodiag.model.layout import Layout
 from topodiag.model.result import Case
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
-from topodiag.placement.rank_nodes import DEFAULT_SYSTEM, UNSEEN, RankNodes, only_used, rank_nodes_of, ranks_of
-from topodiag.placement.seats import assign, by_rule, check_room
-from topodiag.placement.usable import keep_free, take_out
+from topodiag.placement.seats import (
+    DEFAULT_SYSTEM,
+    UNSEEN,
+    RankNodes,
+    assign,
+    by_rule,
+    check_room,
+    keep_free,
+    only_used,
+    rank_nodes_of,
+    ranks_of,
+    take_out,
+)
 from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
 
 MOST_BYTES = 64 << 20

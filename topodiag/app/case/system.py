@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import Link
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import (
     LackingError,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from topodiag.app.judge.runs import BenchOptions
     from topodiag.evidence.intake.reader import ReadNode
     from topodiag.model.job import Job
-    from topodiag.placement.job_step import PlacedJobs
+    from topodiag.placement.job_groups import PlacedJobs
 
 
 def judged_result(case: Case, outcomes: tuple[Outcome, ...], **more: Any) -> Result:

@@ -36,13 +36,10 @@ from topodiag.placement.groups import (
     talk_of_layout,
     talk_of_server,
 )
-from topodiag.placement.job_groups import NO_ROLES, layout_of_job, talk_of_job
-from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
+from topodiag.placement.job_groups import NO_ROLES, JobStep, PlacedJobs, layout_of_job, model_step, talk_of_job
 from topodiag.placement.price import price_placement
-from topodiag.placement.rank_nodes import ranks_of
-from topodiag.placement.seats import by_rule
+from topodiag.placement.seats import by_rule, is_usable, prefer_healthy, ranks_of
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
-from topodiag.placement.usable import is_usable, prefer_healthy
 from topodiag.words.units import grouped, in_ms, percent
 
 _ALIKE = 1e-3

@@ -15,13 +15,12 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
-from topodiag.expect.expect import Expected
+from topodiag.expect.expect import LOW, Expected, is_severe, verdict_of
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import Evidence, explain
 from topodiag.expect.machine import expected_of, hosts_of, lacking, machine_of_run
 from topodiag.expect.other_runs import Judged, alike_elsewhere, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
-from topodiag.expect.verdict import LOW, is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun, Gate, GateState

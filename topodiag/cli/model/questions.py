@@ -20,7 +20,7 @@ from topodiag.report.text import Page
 from topodiag.words.units import percent, spell_time
 
 if TYPE_CHECKING:
-    from topodiag.cost.alpha_beta import Link
+    from topodiag.cost.collectives import Link
     from topodiag.cost.tiers import Machine
 
 

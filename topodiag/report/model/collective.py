@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from topodiag.cost.alpha_beta import Term
-from topodiag.cost.collectives import algbw_gbs, busbw_gbs
+from topodiag.cost.collectives import Term, algbw_gbs, busbw_gbs
 from topodiag.cost.questions import (
     AllReduceMethod,
     Hierarchy,

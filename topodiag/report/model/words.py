@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from topodiag.cost.alpha_beta import Term
+from topodiag.cost.collectives import Term
 from topodiag.cost.tiers import Machine, Tier
 from topodiag.report.documents.from_model import Document, from_model
 from topodiag.report.grid import Columns, Field, draw_table

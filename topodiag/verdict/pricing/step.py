@@ -19,7 +19,7 @@ from topodiag.model.cluster import Ints
 from topodiag.model.job import Job
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
-from topodiag.placement.job_step import JobStep
+from topodiag.placement.job_groups import JobStep
 from topodiag.placement.price import DemandCost, Floats, pairs_of
 from topodiag.verdict.pricing.grounds import figures_of_group
 from topodiag.verdict.pricing.mend import Ground, Machine

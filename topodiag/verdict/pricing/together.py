@@ -12,7 +12,7 @@ from topodiag.model.finding import Finding
 from topodiag.model.nccl_enums import busbw_factor
 from topodiag.model.result import Case
 from topodiag.model.verdict import Agreement, Price, Quantity
-from topodiag.placement.job_step import JobStep
+from topodiag.placement.job_groups import JobStep
 from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, figures, ground_of, ground_of_job, with_machines
 from topodiag.verdict.pricing.mend import CannotError, Ground, HostGround, Machine, Mend
