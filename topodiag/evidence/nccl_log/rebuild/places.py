@@ -340,8 +340,9 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
 def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] = ()) -> str:
     """RCCL says its name in the line of its version, which has no head, and in lines that only RCCL prints."""
     asked = processes[:_ASKED]
-    spoken = any(_OF_RCCL.search(f"{event.place} {event.text}") for event in events)
-    if spoken or any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
+    lines = {message.text for process in asked for message in process.messages}  # ranks print the same ones
+    lines.update(f"{event.place} {event.text}" for event in events)
+    if any(map(_OF_RCCL.search, lines)) or any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
         return "RCCL"
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}
@@ -352,10 +353,10 @@ def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] 
 
 
 def _is_of_rccl(process: Process) -> bool:
-    """Whether a process printed a line, a setting or a link that only RCCL has."""
+    """Whether a process printed a kind of line, a setting or a link that only RCCL has."""
     links = process.system.links if process.system is not None else ()
     return (
-        any(message.kind == "rccl" or _OF_RCCL.search(message.text) for message in process.messages)
+        any(message.kind == "rccl" for message in process.messages)
         or any(name.startswith(tuple(_TABLES["rccl"]["settings"])) for name in process.settings)
         or any(link.kind == "XGMI" for link in links)
     )
