@@ -207,6 +207,18 @@ def test_the_same_log_twice_counts_once_and_says_so(tmp_path: Path) -> None:
         assert str(got.facts[name].rows()) == str(once.facts[name].rows()), name
 
 
+@pytest.mark.parametrize("name", ["b.log", "b.log.gz"])
+def test_without_sums_they_are_taken_only_of_what_may_be_a_copy(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.log").write_bytes(rank_log(0))
+    (alone,) = ingest([str(tmp_path)], sums=False).files
+    (tmp_path / name).write_bytes(gzip.compress(rank_log(0)) if name.endswith("gz") else rank_log(0))
+    (tmp_path / "c.log").write_bytes(rank_log(1) + rank_log(1))
+    got = ingest([str(tmp_path)], sums=False).files
+    assert alone.sha256 == ""
+    assert [file.note for file in got] == ["", f"left out: same content as {tmp_path}/a.log", ""]
+    assert bool(got[2].sha256) == name.endswith("gz")
+
+
 def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:
     text = b"".join(rank_log(rank % 4) for rank in range(200))
     packed = gzip.compress(text)

@@ -94,6 +94,7 @@ def ingest(
     on_progress: Progress | None = None,
     stdin: BinaryIO | None = None,
     ahead: ReadAhead[Any] | None = None,
+    sums: bool = True,
 ) -> Ingested:
     """Read files, folders, patterns, `-` and saved facts, or what was gathered of them. Raises InputError where there
     is no log to be had.
@@ -101,12 +102,14 @@ def ingest(
     `workers`: processes, by default all CPUs that may be used. `dask`: `local`, `slurm` or a scheduler's address, and
     the files are read there. `chunk`: raw bytes per task. Members of archives are read where the intake has them
     spooled (intake.spool). What is done `ahead` is handed to the processes that read, once they have no more to read.
+    Without `sums` a file has its sha256 only where it may be a copy of another one.
     """
     intake = inputs if isinstance(inputs, Intake) else gather(inputs, stdin=stdin, quick=True)
     source = _open_stdin(intake) if STDIN in intake.paths else None
     plan = plan_of(intake)
     chunk = min(max(chunk, 1), MOST_CHUNK)
-    read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress, ahead=ahead)
+    tasks = list(make_tasks(plan, chunk, sums=sums))
+    read = _read(plan, tasks, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress, ahead=ahead)
     names = [*([STDIN_NAME] if source else []), *(source.name for source in plan.sources)]
     if read is None and not plan.saved:
         read = Part(empty())
@@ -143,6 +146,7 @@ def ingest(
 # Cluster, pool and this process share the stream and the tree that they fill: three functions would hand both round.
 def _read(
     plan: Plan,
+    tasks: Sequence[Task],
     source: _Stdin | None,
     *,
     workers: int | None,
@@ -163,7 +167,6 @@ def _read(
         read += raw
         on_bytes(read)
 
-    tasks = list(make_tasks(plan, chunk))
     tree = Tree()
     if dask is not None:
         if source is not None:

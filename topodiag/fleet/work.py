@@ -233,7 +233,7 @@ def _first_line(stream: io.BufferedReader, span: Span) -> int:
 
 def _digest(span: Span, stream: io.BufferedReader) -> str:
     """Of the whole file, taken by whoever has its beginning, so that it does not depend on how the file was cut."""
-    if span.start or os.fstat(stream.fileno()).st_size > HASHED_BYTES:
+    if span.start or not span.summed or os.fstat(stream.fileno()).st_size > HASHED_BYTES:
         return ""
     try:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -63,14 +63,15 @@ Read = Callable[[int, int], None]
 @dataclass(frozen=True, slots=True)
 class LogOptions:
     """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
-    `layout` is the declared layout of the job, None where it is not
-    declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go."""
+    `layout` is the declared layout of the job, None where it is not declared. `flight` are dumps of torch's flight
+    recorder; `save` is where the facts go. Without `sums` the sha256 of a log is taken only to tell copies."""
 
     workers: int | None = None
     dask: str | None = None
     layout: Layout | None = None
     flight: tuple[str, ...] = ()
     save: str | None = None
+    sums: bool = True
 
 
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
@@ -112,7 +113,8 @@ def _logged(intake: Intake, chosen: LogOptions, on_progress: Read | None) -> Cas
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
     with spooled(intake, is_read) as plain, look_ahead(plain) as ahead:
-        ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress, ahead=ahead)
+        ingested = ingest(plain, workers=chosen.workers, dask=chosen.dask, on_progress=on_progress, ahead=ahead,
+                          sums=chosen.sums)  # fmt: skip
         dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))

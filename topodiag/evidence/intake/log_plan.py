@@ -6,6 +6,7 @@ stands for the lines that begin in it, so that tasks need not know of each other
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -126,20 +127,24 @@ def _refused(left_out: SkippedFile) -> SkippedFile:
     return left_out if what == left_out.why else replace(left_out, why=f"is no NCCL log: it is {what}")
 
 
-def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...]]:
+def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES, *, sums: bool = True) -> Iterator[tuple[Span, ...]]:
     """Spans for one call of the extractor's worker each: about `chunk` raw bytes, of one large or many small files.
-    Standard input is the first file where it is read."""
+    Standard input is the first file where it is read. Without `sums` they are taken of plain files that may be copies
+    of others."""
+    sums |= plan.stdin or bool(plan.saved) or any(source.coding for source in plan.sources)
+    sizes = Counter(source.size for source in plan.sources)
     packed: list[Span] = []
     filled = 0
     for number, source in enumerate(plan.sources, int(plan.stdin)):
         if source.size > chunk and not source.coding:
             for start in range(0, source.size, chunk):
-                yield (Span(number, source.file, start, min(start + chunk, source.size)),)
+                end = min(start + chunk, source.size)
+                yield (Span(number, source.file, start, end, summed=sums or sizes[source.size] > 1),)
             continue
         if packed and (filled + source.size > chunk or len(packed) == MAX_SPANS):
             yield tuple(packed)
             packed, filled = [], 0
-        packed.append(Span(number, source.file, 0, source.size, source.coding))
+        packed.append(Span(number, source.file, 0, source.size, source.coding, sums or sizes[source.size] > 1))
         # A packed text is some ten times larger than its archive.
         filled += source.size * 10 if source.coding else source.size
     if packed:

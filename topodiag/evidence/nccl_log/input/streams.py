@@ -142,13 +142,15 @@ def _decode(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Raw bytes [start, end) of source number `file`; the whole of a packed file."""
+    """Raw bytes [start, end) of source number `file`; the whole of a packed file. `summed`: the sha256 of the
+    file is taken where its beginning is read."""
 
     file: int
     path: str
     start: int
     end: int
     coding: tuple[str, ...] = ()
+    summed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
