@@ -16,18 +16,12 @@ from tests.tables import examples
 from topodiag.app.case.topology import open_topology
 from topodiag.expect.as_built import as_built, narrow_links
 from topodiag.expect.calibration import calibration
-from topodiag.expect.expect import Expected, expected
+from topodiag.expect.expect import Expected, expected, verdict_of
 from topodiag.expect.hypotheses import Evidence, Explained, explain
 from topodiag.expect.other_runs import Judged, on_same_nodes
 from topodiag.expect.settings import nics_left
-from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, Fit, Hypothesis, Timing
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
-from topodiag.expect.expect import Expected, expected, verdict_of
-from topodiag.expect.hypotheses import Evidence, explain
-from topodiag.expect.settings import nics_left
-from topodiag.model.bench import BenchDevice, BenchRow, Timing
-from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.predict import predict_tree

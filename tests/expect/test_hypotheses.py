@@ -13,10 +13,7 @@ from topodiag.app.case.topology import open_topology
 from topodiag.expect.expect import Expected, expected, verdict_of
 from topodiag.expect.hypotheses import Evidence, Explained, explain
 from topodiag.expect.other_runs import Judged, alike_elsewhere, on_same_nodes
-from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, Fit, Hypothesis
-from topodiag.expect.other_runs import Judged, on_same_nodes
-from topodiag.model.bench import Fit, Hypothesis
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.nccl.predict import predict_tree

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.expect.measured_runs import GIB, run
 from tests.tables import examples
-from topodiag.expect import shared
+from topodiag.expect import expect
 from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected, expected, verdict_of
 from topodiag.expect.hypotheses import explain
@@ -17,10 +17,8 @@ from topodiag.expect.rates import reached, reached_on
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.setup import NoSetupError, Setup, setup_of
 from topodiag.expect.unlike import MOST_HOSTS, one_of
-from topodiag.expect.verdict import verdict_of
 from topodiag.hardware import catalog
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Hypothesis, SettingPrice, Timing
-from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
 from topodiag.nccl.topo.changes import apply, nets_of, rate
 
@@ -237,7 +235,7 @@ def test_what_else_a_run_tells_makes_another_set_up(other: dict[str, object]) ->
 
 def test_a_run_after_others_has_the_causes_that_it_has_alone() -> None:
     after = [causes(busbw) for busbw in (300, 200, 40)][-1]
-    for kept in (shared._setup, shared.versions_of, shared.variants_of, shared.known_shares):
+    for kept in (expect._setup, expect.versions_of, expect.variants_of, expect.known_shares):
         kept.cache_clear()
     assert after
     assert causes(40) == after

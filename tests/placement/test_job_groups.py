@@ -27,9 +27,7 @@ from topodiag.model.layout import BY_NAME, Layout, Role
 from topodiag.model.layout_groups import groups_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, layout_of_job, talk_of_job
-from topodiag.placement.rank_nodes import ranks_of
-from topodiag.placement.seats import RULES, assign, by_rule
-from topodiag.placement.seats import assign, ranks_of
+from topodiag.placement.seats import RULES, assign, by_rule, ranks_of
 from topodiag.placement.solve import solve
 
 JOBS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "jobs"

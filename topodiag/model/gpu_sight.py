@@ -11,7 +11,6 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Topic
 from topodiag.words.units import plural
 
-
 _REPORT = {"", "nvidia", "amdgpu"}
 """Drivers of GPUs whose tools report on them; "" for one that is not known."""
 

@@ -112,6 +112,20 @@ def fell(pid: int, others: str, own: str) -> str:
     )
 
 
+@pytest.mark.parametrize(
+    ("others", "who"),
+    [
+        pytest.param("11.82", "another rank of this job holds", id="each has what the other says"),
+        pytest.param("14.10", "process 71 holds", id="a third one has more than that"),
+    ],
+)
+def test_ranks_that_hold_one_gpu_beside_each_other_are_no_strangers(tmp_path: Path, others: str, who: str) -> None:
+    (tmp_path / "rank.0").write_text(fell(71, others, "11.80"))
+    (tmp_path / "rank.1").write_text(fell(70, "11.80", "11.82"))
+    (finding,) = (found for found in topodiag.diagnose([str(tmp_path)]).findings if found.id == "JOB004")
+    assert finding.message.startswith(who)
+
+
 @pytest.mark.parametrize("lines", [4, 400])
 def test_memory_that_an_earlier_launch_missed_is_no_cause_of_a_later_end(tmp_path: Path, lines: int) -> None:
     for number in range(2):

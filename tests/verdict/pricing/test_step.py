@@ -21,10 +21,8 @@ from topodiag.model.result import Case
 from topodiag.model.verdict import Price
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.topo.changes import Change, down, remove
-from topodiag.placement.job_step import JobStep
-from topodiag.verdict.price import ended, priced
 from topodiag.placement.job_groups import JobStep
-from topodiag.verdict.price import priced
+from topodiag.verdict.price import ended, priced
 
 TRAINED: dict[str, Any] = {
     "params": 8e9, "layers": 32, "hidden": 4096, "seq": 4096, "micro_batch": 1, "global_batch": None,

@@ -82,11 +82,11 @@ def _finding(check: str, report: Report, host: str, trust: Trust, events: Sequen
     more = f", and {plural(others, 'other line')} alike" if others else ""
     known = trust is not Trust.PERSON
     fields = events[0].fields
-    found = f" ({fields['count']} of {fields['expected']})" if {"count", "expected"} <= fields.keys() else ""
+    counted = f" ({fields['count']} of {fields['expected']})" if {"count", "expected"} <= fields.keys() else ""
     return Finding(
         id=check,
         severity=Severity.INFO if report.passing else Severity.ERROR if known else Severity.WARNING,
-        message=f"{report.wrong}{found}, {_SPEAKERS[trust]}: {quote}{more}",
+        message=f"{report.wrong}{counted}, {_SPEAKERS[trust]}: {quote}{more}",
         observed=quote,
         expected=report.expected,
         fix=(report.look, "this sentence is all that was given: `topodiag scan` on the node shows more"),

@@ -10,11 +10,11 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache
 from itertools import accumulate, chain, compress, filterfalse, islice, repeat
-from math import isfinite, isnan, nan
+from math import fsum, isfinite, isnan, nan
 from operator import le, lt
 from typing import Any
 
@@ -183,7 +183,6 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     trains = cache(lambda: _TRAINS.search(data) is not None)
     places = lines or range(1, len(data) + 1)
-    longest = cache(lambda: max((clock_s(*match.groups()) for match in _GONE_BY.finditer(data)), default=0))
     taken = 0
     for number, line, step_line, run in _lines(data):
         if step_line.number is None or not step_line.values or (step_line.bar and not trains()):
@@ -202,19 +201,21 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
         taken += len(run.lines) if run is not None else 1
         if taken >= MAX_STEPS:
             break
+    longest = cache(lambda: max((clock_s(*match.groups()) for match in _GONE_BY.finditer(data)), default=0))
     series = [
         StepSeries(source, start.steps(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
         for (rank, host, bar), several in starts.items()
-        if not bar or (took := sum(map(_took, several))) >= _SPELL_S or took * _FEW >= longest()
+        if not bar or _is_of_work(several, longest)
         for start in several
         if (chosen := _unit(start)) is not None and len(start.in_unit(chosen)) >= MIN_STEPS
     ]
     return _without_others(series, chain(*starts.values()))
 
 
-def _took(start: _Start) -> float:
-    """The seconds that the bar of a start shows in the end."""
-    return max(start.values.get(ELAPSED, ()), default=0.0)
+def _is_of_work(starts: Iterable[_Start], longest: Callable[[], int]) -> bool:
+    """Whether the bars of a name took longer than what the work needs first, beside the `longest` of all bars."""
+    took = fsum(max(start.values.get(ELAPSED, ()), default=0.0) for start in starts)
+    return took >= _SPELL_S or took * _FEW >= longest()
 
 
 def _lines(

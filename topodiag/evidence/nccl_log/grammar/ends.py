@@ -119,11 +119,7 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
     last = _raised_by_main(texts, above_epilogue(texts, _timed(texts) or len(texts) - 1))
     root: tuple[int, int, re.Match[str]] | None = None
     head, is_main, is_handled, is_quoted = _head_of(texts, last), False, False, False
-    while (
-        head is not None
-        and (raised := _LIKE["raised"].match(texts[last])) is not None
-        and (raised[2] not in _WORDS["by_hand"] or (root is not None and raised[2] == _EXIT))
-    ):
+    while head is not None and (raised := _raised_at(texts[last], is_first=root is None)) is not None:
         is_exit = raised[2] == _EXIT  # how a worker ends because of the exception above
         root = root if root is not None and (is_handled or is_exit or is_quoted) else (head, last, raised)
         above = _not_blank(texts, head - 1)
@@ -138,6 +134,14 @@ def last_traceback(texts: Sequence[str], handled: frozenset[int]) -> LastTraceba
         is_handled, is_quoted = is_handled or upper in handled, texts[head] == _QUOTED
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
+
+
+def _raised_at(text: str, *, is_first: bool) -> re.Match[str] | None:
+    """The exception of a line; None where it is that of somebody who stopped the program, though one may end so because
+    of another exception."""
+    raised = _LIKE["raised"].match(text)
+    by_hand = raised is not None and raised[2] in _WORDS["by_hand"] and (is_first or raised[2] != _EXIT)
+    return None if by_hand else raised
 
 
 def _without_logger(texts: Sequence[str]) -> Sequence[str]:
