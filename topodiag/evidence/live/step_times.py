@@ -212,7 +212,7 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
     return _without_others(series, chain(*starts.values()))
 
 
-def _is_of_work(starts: Iterable[_Start], longest: Callable[[], int]) -> bool:
+def _is_of_work(starts: Iterable[_Start], longest: Callable[[], float]) -> bool:
     """Whether the bars of a name took longer than what the work needs first, beside the `longest` of all bars."""
     took = fsum(max(start.values.get(ELAPSED, ()), default=0.0) for start in starts)
     return took >= _SPELL_S or took * _FEW >= longest()
