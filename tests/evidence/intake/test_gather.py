@@ -1,5 +1,6 @@
 """Any mix of paths becomes sorted pieces of evidence; the rest is left aside with the reason."""
 
+import builtins
 import gzip
 import io
 import lzma
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.files import laid, tarred, zipped
 from tests.tables import examples
-from topodiag.evidence.intake import archives, one_file
+from topodiag.evidence.intake import archives
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.collected import is_copy, text_of_copy
 from topodiag.evidence.intake.gather import gather
@@ -187,19 +188,10 @@ def test_every_file_of_any_tree_is_a_piece_or_left_aside(
 
 def test_a_file_that_reading_empties_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kmsg").touch()
-    monkeypatch.setattr(one_file.os, "open", lambda *_: pytest.fail("it was opened"))
-    assert one_file.why_endless(str(tmp_path / "kmsg")) == "is emptied by being read"
-
-
-def test_a_file_without_a_size_that_does_not_end_is_refused_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "endless").touch()
-    monkeypatch.setattr(one_file.os, "read", lambda *_: b"x")
-    monkeypatch.setattr(one_file, "_TRIAL_S", 0.1)
-    assert one_file.why_endless(str(tmp_path / "endless")) == "has no end"
-    with pytest.raises(InputError, match="has no end"):
-        open_evidence(str(tmp_path / "endless"))
+    monkeypatch.setattr(builtins, "open", lambda *_: pytest.fail("it was opened"))
+    with pytest.raises(InputError, match="is emptied by being read"):
+        open_evidence(str(tmp_path / "kmsg"))
+    assert [left_out.why for left_out in gather([str(tmp_path / "kmsg")]).aside] == ["is emptied by being read"]
 
 
 def test_a_link_to_a_folder_elsewhere_is_said_and_not_followed(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from topodiag.evidence.intake import collected
 from topodiag.evidence.intake.bundle import MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import is_copy, missing, resolve, text_of_copy, without_bookkeeping
 from topodiag.evidence.intake.genre import without_papers
-from topodiag.evidence.intake.one_file import COPY_IT, HEAD_BYTES, Rewound, why_endless
+from topodiag.evidence.intake.one_file import COPY_IT, HEAD_BYTES, Rewound, why_emptied
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece, SkippedFile
 from topodiag.evidence.intake.same_node import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.watched import watch
@@ -209,7 +209,7 @@ def _take(path: str, real: str, root: str, met: _Met, *, named: bool) -> None:
         met.leave(path, f"is {what}, not a file" if named else what, hint=hint, named=named)
         return
     if status.st_size == 0:  # as the kernel's files say: in a folder it is empty, or nothing that was meant
-        why = why_endless(path) if named else "it is empty"
+        why = why_emptied(path) if named else "it is empty"
         if why:
             met.leave(path, why, hint=COPY_IT if named else "", named=named)
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -22,34 +21,17 @@ MAX_TOTAL_BYTES = 256 * 2**20
 """Unpacked size of one bundle: a 72-GPU capture is under 16 MiB, so this is generous."""
 MAX_BYTES = 512 << 20
 """`kubectl get nodes -o json` writes about 15 KB per node: 250 MB for 16,000 nodes."""
-_EMPTIED = frozenset({"kmsg", "trace_pipe"})
-"""Files of the kernel from which a line that was read is gone, for every other reader too."""
-_TRIAL_S, _TRIAL_BYTES, _BLOCK = 5.0, 8 << 20, 1 << 16
-"""What a file without a size has to end in."""
+_EMPTIED = frozenset({"kmsg", "trace_pipe", "trace_pipe_raw"})
+"""Files of the kernel from which a line that was read is gone, for every other reader too. They have no end."""
 COPY_IT = "copy what is to be read into a file"
 _ZIP = b"PK\x03\x04"
 
 
-def why_endless(path: str) -> str:
-    """Why a regular file that says it has no size, as the kernel's do, cannot be read: that empties it, or it has no
-    end. "" for any other. Raises OSError."""
-    if os.stat(path).st_size:
-        return ""
-    if os.path.basename(os.path.realpath(path)) in _EMPTIED:
-        return "is emptied by being read"
-    end, left = time.monotonic() + _TRIAL_S, _TRIAL_BYTES
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        while left > 0 and time.monotonic() < end:
-            block = os.read(handle, _BLOCK)
-            if not block:
-                return ""
-            left -= len(block)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(handle)
-    return "has no end"
+def why_emptied(path: str) -> str:
+    """Why a regular file that says it has no size, as the kernel's do, is not read; "" for any other. Raises
+    OSError."""
+    is_emptied = os.stat(path).st_size == 0 and os.path.basename(os.path.realpath(path)) in _EMPTIED
+    return "is emptied by being read" if is_emptied else ""
 
 
 def is_packed(data: bytes) -> bool:
@@ -101,7 +83,7 @@ def read_small(path: str, most: int) -> bytes:
             raise InputError(path, "is a folder", hint="give a file")
         if not stat.S_ISREG(mode):
             raise InputError(path, "is no plain file", hint="a pipe goes in as -")
-        if why := why_endless(path):
+        if why := why_emptied(path):
             raise InputError(path, why, hint=COPY_IT)
         with open(path, "rb") as stream:
             data = stream.read(most + 1)
