@@ -57,7 +57,7 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
     """The tags in their order. Raises InputError for file `name` after `limit` tags, and where it declares entities or
     holds a value beyond any real one."""
     # What is not ahead is not looked for, or time would grow as a square.
-    last = {what: text.rfind(what) for what in (*_ENDS.values(), "]", "\n")}
+    last = {what: text.rfind(what) for what in (*_ENDS.values(), "\n")}
     at, line, counted = 0, 1, 0
     for _ in range(limit):
         match = _NEXT.search(text, at)
@@ -89,10 +89,6 @@ def _passed_over(text: str, match: re.Match[str], last: Mapping[str, int]) -> in
 
     kind = next(kind for kind in _ENDS if match[kind])
     end = after(_ENDS[kind], match.end())
-    if kind == "doctype" and end >= 0 and "[" in text[match.end() : end]:
-        # Past the internal subset, whose declarations have ends of their own.
-        subset = after("]", match.end())
-        end = after(">", subset) if subset >= 0 else -1
     if end < 0:
         end = after("\n", match.end())
     return end if end >= 0 else len(text)
