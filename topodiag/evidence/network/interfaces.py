@@ -55,7 +55,6 @@ from topodiag.evidence.json_values import text as word_of
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import MARGIN, MOST_OF_A_LIST, Line, OfPage, Page
 from topodiag.lazy import dataclass
-from topodiag.model.provenance import NotObserved
 from topodiag.words.hosts import address_of
 from topodiag.words.own_data import own_data, patterns
 
@@ -90,10 +89,10 @@ class Ethtool(OfPage):
     def read_page(self, page: Page) -> None:
         for block in _blocks(page):
             page.begin()
-            if block.counts:
-                _read_counters(page, block)
-            else:
+            if not block.counts:
                 _read_settings(page, block)
+            elif block.name:
+                _read_counters(page, block)
 
 
 def _blocks(page: Page) -> Iterator[_Block]:
@@ -143,7 +142,6 @@ def _fastest(modes: str) -> int:
 
 
 def _read_counters(page: Page, block: _Block) -> None:
-    entity: Entity | None = page.draft.netdev(block.name) if block.name else None
     kept = 0
     for line in block.lines:
         name, _, cell = line.bare.rpartition(":")
@@ -152,12 +150,7 @@ def _read_counters(page: Page, block: _Block) -> None:
         if count is None or kept >= MAX_COUNTERS or of_a_queue:
             continue
         kept += 1
-        if entity is not None:
-            line.count(entity, name, count)
-    if entity is None and kept:
-        page.parsed.records.append(block.lines[0].number)
-        why = "the output does not name the interface"
-        page.draft.missing.append(NotObserved(f"counters of ethtool -S in {page.blob.name}", why))
+        line.count(page.draft.netdev(block.name), name, count)
 
 
 UNNAMED = "the interface"
