@@ -9,8 +9,8 @@ from benchmarks.fleet_statistics import Score, judge, simulate
 from tests.checks.bent import Built, machine
 from tests.checks.nodes import hgx_h100, read
 from tests.tables import examples, parts
+from topodiag.fleet.columns import far, rises_faster
 from topodiag.fleet.facts import facts_of
-from topodiag.fleet.numbers import far, rises_faster
 from topodiag.model.events import Event
 from topodiag.model.fleet import FactKind, How, NodeFact
 from topodiag.model.node import Node, Os

@@ -1,6 +1,6 @@
 """Identities are found in every form, and exchanged for another node's in the same form."""
 
-from topodiag.fleet.identities import Exchange, Identities, cut
+from topodiag.fleet.node_parts import Exchange, Identities, cut
 
 
 def changed(exchange: Exchange, text: str) -> str:

@@ -11,9 +11,21 @@ import numpy as np
 
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.fleet.cohorts import Traits, aligned, name_of, parted
-from topodiag.fleet.columns import FEWEST_NODES, Column, FamilyTable, Mask, Split, associate, columns, judge
+from topodiag.fleet.columns import (
+    FEWEST,
+    FEWEST_NODES,
+    LEAST_EVENTS,
+    Column,
+    FamilyTable,
+    Mask,
+    Split,
+    associate,
+    columns,
+    far,
+    judge,
+    rises_faster,
+)
 from topodiag.fleet.digest import Digest, explained, key_of
-from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
 from topodiag.lazy import regex
 from topodiag.model.fleet import Cohort, How, NodeFact, Outlier, Population, Populations, SharedFact

@@ -23,16 +23,19 @@ from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.reader import boot_of, read_apart, read_node
 from topodiag.evidence.interface import Item
 from topodiag.evidence.registry import source
-from topodiag.fleet.identities import (
+from topodiag.fleet.node_parts import (
     LEAST_HOST,
     Exchange,
     Identities,
+    Measured,
+    Place,
+    UnlikeError,
+    Varying,
     cut,
     digits_of,
     form_of,
     means_something,
 )
-from topodiag.fleet.node_parts import Measured, Place, UnlikeError, Varying
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event
 from topodiag.model.node import Node

@@ -27,7 +27,7 @@ from topodiag.report.html.sections.verdict import section
 from topodiag.report.interface import Style
 from topodiag.report.sweep.page import draw_sweep
 from topodiag.report.text import Page
-from topodiag.sweep.findings import sweep_findings
+from topodiag.sweep.parts import sweep_findings
 
 HISTORY = FleetHistory(
     failing=(NodeFailures("gpu07", 12, 30, (("GPU001", 3),), "2026-03-01", "2026-03-09"),),

@@ -21,10 +21,9 @@ from topodiag.report.documents.from_model import plain
 from topodiag.report.interface import Style
 from topodiag.report.sweep.page import draw_sweep, sweep_json
 from topodiag.report.text import Page
-from topodiag.sweep.findings import sweep_findings
 from topodiag.sweep.judge import judge
+from topodiag.sweep.parts import fault_words, sweep_findings, untold
 from topodiag.sweep.plan import first_round
-from topodiag.sweep.words import fault_words, untold
 
 FABRIC = fabric_of(16, 2)
 FAULTS = {Part("link", "node003", 2): 0.5, Part("gpu", "node012", 6): 0.75}

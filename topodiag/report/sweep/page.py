@@ -13,8 +13,7 @@ from topodiag.report.documents.from_model import Document, document_of, from_mod
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import UNKNOWN, Cell, Columns, Field, draw_listed, draw_table
 from topodiag.report.text import Page, Part
-from topodiag.sweep.findings import sweep_findings
-from topodiag.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, severe, untold
+from topodiag.sweep.parts import GAP_ID, SEVERE_SHARE, fault_words, severe, sweep_findings, untold
 from topodiag.words.units import fold_hosts, plural, spell_gbs
 
 _SHOWN_FAULTS = 20
