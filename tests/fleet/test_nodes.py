@@ -61,19 +61,6 @@ def test_a_capture_that_holds_nothing_is_no_healthy_node(tmp_path: Path) -> None
     assert [gap.why for gap in fleet.left_out] == ["holds nothing that was read of the node"]
 
 
-def test_bundles_of_another_minor_version_are_read_and_those_of_another_major_are_named(tmp_path: Path) -> None:
-    for host, schema in (("n1", "1.0"), ("n2", "1.7"), ("n3", "2.0")):
-        shutil.copytree(FIXTURES / "no-gpu", tmp_path / host)
-        path = tmp_path / host / "manifest.json"
-        manifest = json.loads(path.read_text())
-        path.write_text(json.dumps(manifest | {"host": host, "schema": schema, "tool": f"topodiag-probe {schema}"}))
-    fleet = read_fleet([str(tmp_path)], workers=1)
-    assert [node.host for node in fleet.nodes] == ["n1", "n2"]
-    [left] = fleet.left_out
-    assert left.what == str(tmp_path / "n3")
-    assert left.why.startswith("manifest.json: has schema 2.0, newer than this program's 1.x")
-
-
 @pytest.mark.parametrize("sums", ["SHA256SUMS", "n2.tar.gz.sha256"])
 def test_a_bundle_that_has_changed_since_it_was_collected_is_named_and_not_read(tmp_path: Path, sums: str) -> None:
     for host in ("n1", "n2", "n3"):
@@ -105,20 +92,6 @@ def test_processes_say_what_one_process_says(captures: Path, fleet: Fleet, monke
     )
     assert read_fleet([str(captures)], workers=2) == fleet
     assert started == [2]
-
-
-def test_a_cluster_says_what_one_process_says(captures: Path, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from topodiag.fleet import dask_engine  # noqa: PLC0415
-
-    asked: list[str] = []
-
-    def mapped(work, tasks, where, workers):  # type: ignore[no-untyped-def]
-        asked.append(where)
-        return (pickle.loads(pickle.dumps(work(task))) for task in tasks)
-
-    monkeypatch.setattr(dask_engine, "map_dask", mapped)
-    assert read_fleet([str(captures)], dask="local") == fleet
-    assert asked == ["local"]
 
 
 def test_nodes_with_the_same_facts_share_them(captures: Path) -> None:
