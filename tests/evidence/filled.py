@@ -39,9 +39,10 @@ def device(draft: NodeDraft, name: str) -> Entity:
     return {"pci": draft.pci, "netdev": draft.netdev}[kind](key)
 
 
-def draft_by(source: Source, blob: Blob, sample: int = 0) -> NodeDraft:
+def draft_by(source: Source, blob: Blob | str, sample: int = 0) -> NodeDraft:
     """The draft that a source alone fills from a text."""
     draft = NodeDraft()
+    blob = Blob("evidence.txt", blob.encode()) if isinstance(blob, str) else blob
     draft.weight.trust, draft.weight.sample = source.trust, sample
     source.read(blob, draft)
     return draft

@@ -224,14 +224,6 @@ def test_a_node_set_beyond_all_clusters_is_refused_before_it_is_expanded(text):
         expand(text)
 
 
-@pytest.mark.parametrize("text", ["", "n[1-", "64", "a b]", "-x", "n[5-1]", "a;b", "$(x)", "n[1-3,x]"])
-def test_what_is_no_node_set_is_refused_or_empty(text):
-    found = ()
-    with suppress(TopodiagError):
-        found = expand(text)
-    assert found == ()
-
-
 @examples("data", "name", "racks")
 def test_racks_come_from(data: bytes, name: str, racks: dict[str, str]):
     assert read_racks(data, name) == racks

@@ -10,12 +10,13 @@ from topodiag.evidence.intake.one_file import read_small
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.sweep import places
 from topodiag.words import node_sets
-from topodiag.words.node_sets import NodeSetError, expand
+from topodiag.words.node_sets import NodeSetError, expand, gpu_list
 
 ODD = (
     "n[-1-99999999]", "n[1 - 99999999]", "r[0-9,0-9999999-1]", "n[-1--5-3]", "n[1-99999999999]",
     "n[0-9][0-9][0-9999999]",
-    "n[1-9999999999999999999999]", "n[0-9/0-9]", "n[1-4]99999", "n[a-b]", "n[]", "n[1-]",
+    "n[1-9999999999999999999999]", "n[0-9/0-9]", "n[1-4]99999", "n[a-b]", "n[]", "n[1-]", "n[1-", "n[3-1]", "a b",
+    "n[1-9]r[1-999999999]", "-x", "n[1-2", "a,,$b", "", "@all", "a b]", "n[5-1]", "a;b", "$(x)", "n[1-3,x]",
 )  # fmt: skip
 
 
@@ -32,6 +33,9 @@ def test_sets_as_schedulers_write_them() -> None:
     assert expand("gpu[001-003]") == ("gpu001", "gpu002", "gpu003")
     assert len(expand("rack[1-2]node[0-7]")) == 16
     assert expand("n[0-8/4],x") == ("n0", "n4", "n8", "x")
+    assert gpu_list("0-2,5") == (0, 1, 2, 5)
+    with pytest.raises(TopodiagError):
+        places.expand("64")  # a number is how many, and names no node
 
 
 def test_groups_of_the_package_s_examples_are_nobodys_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

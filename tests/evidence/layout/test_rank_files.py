@@ -25,6 +25,8 @@ from topodiag.model.cluster import Demand, RankHosts
 from topodiag.model.errors import InputError
 from topodiag.placement.seats import keep_free, take_out
 from topodiag.words.node_sets import NodeSetError, expand, gpu_list
+from topodiag.placement.usable import keep_free, take_out
+from topodiag.words.node_sets import NodeSetError
 
 READERS: dict[str, Callable[[Blob], RankHosts]] = {
     "hostfile": read_hostfile, "rankfile": read_rankfile, "slurm": read_slurm_hostfile, "torchrun": read_torchrun,
@@ -78,19 +80,7 @@ def test_what_is_written_by_task_is_read_by_task(names: list[str]) -> None:
     assert hosts(read_hostfile, "\n".join(f"{name}:1" for name in names)) == names
 
 
-# --- node sets and free GPUs ----------------------------------------------------------------------------------
-
-
-def test_node_sets_have_several_dimensions_and_steps() -> None:
-    assert expand("rack[1-2]n[0-1]") == ("rack1n0", "rack1n1", "rack2n0", "rack2n1")
-    assert expand("n[08-10]") == ("n08", "n09", "n10")
-    assert gpu_list("0-2,5") == (0, 1, 2, 5)
-
-
-@examples("text")
-def test_what_is_no_node_set_is_refused(text: str) -> None:
-    with pytest.raises(NodeSetError):
-        expand(text)
+# --- free GPUs ------------------------------------------------------------------------------------------------
 
 
 def test_only_what_the_file_names_is_free() -> None:

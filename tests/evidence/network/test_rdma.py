@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by, node_of, text_of, values
+from tests.evidence.filled import draft_by, node_of, text_of, value, values
 from tests.tables import examples
 from topodiag.checks.nic.events import troubles
 from topodiag.evidence import registry
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.interfaces import MAX_COUNTERS, Ethtool
 from topodiag.evidence.network.perftest import pair_runs
-from topodiag.evidence.network.rdma_tools import Ibdev2netdev, Ibstat, IbvDevinfo, RdmaLink
+from topodiag.evidence.network.rdma_tools import Ibdev2netdev, IbvDevinfo, RdmaLink
 from topodiag.evidence.network.sys_net import SysInfiniband, SysNet
 from topodiag.words.unfilled import is_unfilled
 
@@ -48,16 +49,13 @@ def test_what_a_word_means(reader: str, text: str, value: Any) -> None:
         ("100 Gb/sec (2X HDR)", (100.0, 2)),
         ("0 Gb/sec (4X)", (None, None)),
         ("fast", (None, None)),
+        (" 40 (FDR10)", (40.0, None)),  # ibstat says no lanes
+        (" 400", (400.0, None)),
+        (" 0", (None, None)),
     ],
 )
-def test_sysfs_rates(text: str, rate: tuple[float | None, int | None]) -> None:
+def test_rates(text: str, rate: tuple[float | None, int | None]) -> None:
     assert words.rate(text) == rate
-
-
-def test_ibstat_says_no_lanes() -> None:
-    assert words.rate(" 40 (FDR10)") == (40.0, None)
-    assert words.rate(" 400") == (400.0, None)
-    assert words.rate(" 0") == (None, None)
 
 
 def test_guids_have_one_spelling_and_zeros_are_none() -> None:
@@ -76,51 +74,24 @@ def test_gids_are_equal_whoever_printed_them() -> None:
 # --- which RDMA devices there are: `ibstat`, `ibv_devinfo`, `rdma link show` and `ibdev2netdev` are read whole
 
 
-LINKS = Path(__file__).parents[4] / "shared" / "corpus" / "links"
-
-
-def ibstat_of(text: str) -> NodeDraft:
-    return draft_by(Ibstat(), Blob("ibstat.txt", text.encode()))
-
-
-def value(entity: Entity, name: str) -> object:
-    return entity.offers[name][0].value
-
-
-@pytest.mark.skipif(not LINKS.is_dir(), reason="the corpus is not there")
-def test_ibstat_of_the_corpus_is_recognised_and_read_whole() -> None:
-    texts = {path.name: path.read_text() for path in sorted(LINKS.glob("*.txt"))}
-    mine = {name: text for name, text in texts.items() if "; ibstat" in text or "); ibstat" in text}
-    assert mine
-    for name, text in texts.items():
-        assert ("ibstat" in registry.recognise(text)) == (name in mine), name
-    for name, text in mine.items():
-        parsed = Ibstat().parse(Blob(name, text.encode()))
-        assert parsed.unread_count == 0, name
-        nics = list(ibstat_of(text).entities("nic"))
-        assert len(nics) == text.count("CA '"), name
-        assert all(value(nic.child("port", 1), "state") for nic in nics), name
-
-
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 
 
-def filled(text: str) -> NodeDraft:
-    return draft_by(IbvDevinfo(), Blob("ibv.txt", text.encode()))
-
-
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not there")
-def test_ibv_devinfo_of_the_corpus_is_recognised_and_read_whole() -> None:
-    seen = 0
-    for path in sorted((CORPUS / "links").glob("*.txt")):
-        text = path.read_text()
-        mine = "ibv_devinfo" in text.split("\n")[1]
-        assert IbvDevinfo().recognises(text) == mine, path.name
-        if mine:
-            seen += 1
-            parsed = IbvDevinfo().parse(Blob(path.name, text.encode()))
-            assert (parsed.unread_count, bool(parsed.records)) == (0, True), path.name
-    assert seen
+@pytest.mark.parametrize(("kind", "command"), [("ibstat", "; ibstat"), ("ibv-devinfo", r"\A.*\n.*ibv_devinfo")])
+def test_rdma_tools_of_the_corpus_are_recognised_and_read_whole(kind: str, command: str) -> None:
+    source = registry.source(kind)
+    texts = {path.name: path.read_text() for path in sorted((CORPUS / "links").glob("*.txt"))}
+    mine = {name: text for name, text in texts.items() if re.search(command, text)}
+    assert mine
+    for name, text in texts.items():
+        assert (kind in registry.recognise(text)) == (name in mine), name
+    for name, text in mine.items():
+        parsed = source.parse(Blob(name, text.encode()))
+        assert (parsed.unread_count, bool(parsed.records)) == (0, True), name
+        nics = list(draft_by(source, text).entities("nic"))
+        assert len(nics) == len(re.findall("CA '|^hca_id:", text, re.MULTILINE)), name
+        assert all(value(port, "state") for nic in nics for port in nic.children.values()), name
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not there")
@@ -129,7 +100,7 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
     for path in sorted((CORPUS / "cases").glob("*.json")):
         case = json.loads(path.read_text())
         for text in (entry["text"] for entry in case["inputs"] if entry["kind"] == "ibv_devinfo"):
-            nic = next(filled(text).entities("nic"), None)
+            nic = next(draft_by(IbvDevinfo(), text).entities("nic"), None)
             if nic is None:
                 continue  # a table of GIDs that somebody cut out
             facts = values(next(iter(nic.children.values())))
@@ -168,12 +139,8 @@ INFINIBAND = (
 JSON = text_of("rdma-link", "JSON")
 
 
-def linked(text: str) -> NodeDraft:
-    return draft_by(RdmaLink(), Blob("rdma.txt", text.encode()))
-
-
 def facts(text: str, device: str, number: int = 1) -> dict[str, object]:
-    entity: Entity = linked(text).nic(rdma=device).child("port", number)
+    entity: Entity = draft_by(RdmaLink(), text).nic(rdma=device).child("port", number)
     return {name: offers[0].value for name, offers in entity.offers.items()}
 
 
@@ -184,7 +151,7 @@ def test_counters_tell_no_state() -> None:
 
 def test_pretty_json_knows_the_line_of_each_port() -> None:
     pretty = json.dumps(json.loads(JSON), indent=4)
-    origin = linked(pretty).nic(rdma="mlx5_2").child("port", 1).offers["state"][0].origin
+    origin = draft_by(RdmaLink(), pretty).nic(rdma="mlx5_2").child("port", 1).offers["state"][0].origin
     assert RdmaLink().recognises(pretty)
     assert '"mlx5_2"' in pretty.split("\n")[origin.line - 1]
 
@@ -263,29 +230,21 @@ def test_tests_whose_pair_is_known_are_runs_of_two_hosts(text: str, source: str,
 WHOLE = text_of("sys-net", "WHOLE")
 
 
-def network(text: str, sample: int = 0) -> NodeDraft:
-    return draft_by(SysNet(), Blob("net.tree", text.encode()), sample)
-
-
 def test_without_a_route_table_nothing_is_said_of_default_routes() -> None:
     text = "".join(line for line in WHOLE.splitlines(keepends=True) if "_route" not in line and "/route" not in line)
-    assert "default_route" not in network(text).netdev("eth0").offers
+    assert "default_route" not in draft_by(SysNet(), text).netdev("eth0").offers
 
 
 def test_bonding_masters_is_no_interface() -> None:
-    assert "bonding_masters" not in {entity.keys["name"] for entity in network(WHOLE).entities("netdev")}
+    assert "bonding_masters" not in {entity.keys["name"] for entity in draft_by(SysNet(), WHOLE).entities("netdev")}
 
 
 # --- `/sys/class/infiniband` from a tree file: identity, ports, counters, and what the kernel refuses ---------
 
 
-def infiniband(text: str, sample: int = 0) -> NodeDraft:
-    return draft_by(SysInfiniband(), Blob("ib.tree", text.encode()), sample)
-
-
 def test_the_second_sample_holds_counters_alone() -> None:
     text = "= sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error\t9\n"
-    reading = infiniband(text, sample=1).nic(rdma="mlx5_0").child("port", 1).counters["symbol_error"][0]
+    reading = draft_by(SysInfiniband(), text, sample=1).nic(rdma="mlx5_0").child("port", 1).counters["symbol_error"][0]
     assert (reading.value, reading.sample) == (9, 1)
 
 
