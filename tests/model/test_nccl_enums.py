@@ -26,7 +26,6 @@ from topodiag.model.nccl_enums import (
 )
 from topodiag.model.nccl_tree import family_of
 from topodiag.model.nccl_versions import KNOWN, path_types
-from topodiag.words.units import fold_numbers
 
 
 def test_every_algorithm_runs_on_a_graph() -> None:
@@ -118,11 +117,6 @@ def test_an_empty_list_is_a_memory_only_node() -> None:
 @pytest.mark.parametrize("text", ["-31,64-95", "N/A", "0-", "3-1", "0-99999999999", "0x3", "٣"])
 def test_a_cut_or_foreign_list_is_no_list(text: str) -> None:
     assert parse_cpulist(text) is None
-
-
-@given(st.sets(st.integers(0, 1023), max_size=64))
-def test_writing_and_reading_round_trips(cpus: set[int]) -> None:
-    assert parse_cpulist(fold_numbers(cpus)) == cpus
 
 
 # --- the ranks of one group, by arithmetic, against the groups of all ranks

@@ -1,4 +1,4 @@
-"""Foreign text is made harmless, and numbers and names are written as people write them."""
+"""Foreign text is made harmless, and lines of a page are whole or counted."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,6 @@ from tests.tables import examples
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 from topodiag.words.text import MAX_CHARS, clean
-from topodiag.words.units import fold_hosts, number, plural
 
 
 @pytest.mark.parametrize(
@@ -40,22 +39,6 @@ def test_wrapped_lines_keep_to_the_width(body, prefix, width):
     page = Page(Style(width=width))
     page.add(prefix, body)
     assert all(cell_len(line.plain) <= width for line in page.lines)
-
-
-@examples("value", "text")
-def test_numbers_have_no_more_digits_than_they_mean(value, text):
-    assert number(value) == text
-
-
-def test_host_names_fold_to_a_node_set_and_odd_ones_stand():
-    assert fold_hosts(["gpu-001", "gpu-002", "gpu-003"]) == "gpu-[001-003]"
-    assert fold_hosts(["a[", "b@"]) == "a[, b@"
-    assert fold_hosts([]) == ""
-
-
-def test_plurals():
-    shown = (plural(1, "GPU"), plural(2, "GPU"), plural(2, "NVSwitch", "NVSwitches"))
-    assert shown == ("1 GPU", "2 GPUs", "2 NVSwitches")
 
 
 def test_a_command_is_whole_on_one_line() -> None:

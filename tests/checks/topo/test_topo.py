@@ -30,11 +30,12 @@ from topodiag.checks.topo.virtual_pci import VirtualPciTree
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_tree import Element, Refusal
-from topodiag.model.nccl_versions import minor_of, spell_range, spell_versions
+from topodiag.model.nccl_versions import minor_of, spell_range
 from topodiag.model.nccl_view import NcclSystem, SystemDevice, SystemLink
 from topodiag.model.node import Node, Process, Setting
 from topodiag.model.provenance import Origin
 from topodiag.words.units import few
+from topodiag.model.system import Process, Setting
 
 BOARD = made.board()
 
@@ -140,20 +141,6 @@ def test_a_file_that_makes_nccl_guess_is_told(numa: str, speed: str, width: str,
 
 
 # --- words ---------------------------------------------------------------------------------------------------
-
-
-@given(st.sets(st.integers(18, 30), min_size=1))
-def test_versions_are_spelt_as_runs_that_hold_all_of_them(minors: set[int]) -> None:
-    numbers = set()
-    for run in spell_versions(minors).split(" and "):
-        low, _, high = run.partition(" to ")
-        numbers |= set(range(int(low[2:]), int((high or low)[2:]) + 1))
-    assert numbers == minors
-
-
-def test_of_many_words_some_are_told_and_the_rest_counted() -> None:
-    assert few(["a", "b"], 2, "; ") == "a; b"
-    assert few(["a", "b", "c"], 2, "; ") == "a; b; and 1 more"
 
 
 @given(st.text(alphabet="<>/=\"' \n\tabcdepuginvx10!?-", max_size=200))

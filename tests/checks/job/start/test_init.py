@@ -329,10 +329,6 @@ def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
     assert found(frame(line), version="2.29.3") == []
 
 
-def test_a_backtrace_without_a_function_of_nccl_names_no_fault() -> None:
-    assert end_of("    @     0x7f2b3c4d5e6f  (unknown)  PyEval_EvalFrameDefault()") is None
-
-
 RETRIES = (
     "NET/IB: Got completion from peer 10.0.0.9<51234> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1)"
     " vendor_err=129 localGid ::ffff:1.1.1.4 remoteGids::ffff:1.1.2.2 hca mlx5_3"
