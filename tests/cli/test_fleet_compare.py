@@ -69,9 +69,3 @@ def test_a_node_to_exclude_is_exit_1_whatever_its_severity(
     done, code = asked()
     assert ("to exclude now  n" in done.stdout) is excluded
     assert (code, asked("--fail-on", "warning")[1], asked("--fail-on", "never")[1]) == codes
-
-
-def test_parquet_needs_a_file() -> None:
-    done, _ = asked("--format", "parquet")
-    assert done.exit_code == 2
-    assert "--format parquet needs --output FILE." in done.output

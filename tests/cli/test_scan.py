@@ -205,13 +205,6 @@ def test_tables_are_written_as_csv_and_parquet(small, tmp_path):
     assert target.read_bytes()[:4] == b"PAR1"
 
 
-def test_a_missing_or_wrong_file_is_exit_2(tmp_path):
-    assert logs_of(str(tmp_path / "none.log")).returncode == 2
-    done = logs_of(str(filed(tmp_path, "picture.log", b"\x89PNG\r\n\x1a\n" + bytes(100))))
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-
-
 def test_every_option_is_in_the_guide():
     guide = (Path(__file__).parents[2] / "docs" / "logs.md").read_text()
     options = [opt for param in logs.params for opt in param.opts if opt.startswith("--")]
