@@ -181,7 +181,7 @@ def machine(folder: Path, nics: Callable[[int], Sequence[Element]], count: int =
         )
         for slot in range(8)
     ]
-    path = folder / f"{nics.__name__}.xml"
+    path = folder / f"{nics.__name__[:3]}.xml"  # names as long as each other: pages break at the same words
     path.write_text(to_text(host(cpu(0, *slots[:4]), cpu(1, *slots[4:]))))
     return str(path)
 
