@@ -1,9 +1,12 @@
 """Prints what hostile texts cost: lines without an end, one sentence ten million times, and the like.
 
-    python benchmarks/hostile_text.py [--scale 1.0] [--only NAME,..] [--diagnose]
+    python benchmarks/hostile_text.py [--scale 1.0] [--only NAME,..] [--diagnose | --storms]
 
 The engine of sentences reads each text from a pipe's blocks, in a process of its own; with --diagnose the whole program
 reads it from a file. Target: less than 400 MiB, and a time that grows as the text does. Exit code 1 above the memory.
+
+With --storms the whole program reads 30,000 lines of one message, and a quarter of them: `ratio` says how many times as
+long a line takes in the longer text, without the program's start. Exit code 1 where it is above 2.
 """
 
 from __future__ import annotations
@@ -57,6 +60,33 @@ TEXTS: dict[str, Blocks] = {
 }
 
 
+STORM_LINES, PART, MOST_RATIO = 30_000, 4, 2.0
+STORMS: dict[str, Blocks] = {
+    "a kernel message": repeated(
+        lambda at: b"[%d.000001] NVRM: Xid (PCI:0000:3b:00): 13, pid=%d, name=python, Graphics Exception" % (at, at)
+    ),
+    "the same kernel message": repeated(lambda _: b"[77.000001] NVRM: Xid (PCI:0000:3b:00): 79, pid=7, GPU lost"),
+    "an exception": repeated(lambda at: b"[rank%d]: RuntimeError: CUDA error: an illegal memory access" % (at % 512)),
+    "a traceback": repeated(
+        lambda at: (
+            b"Traceback (most recent call last):",
+            b'  File "train.py", line 9, in main',
+            b"    fetch(url)",
+            b"ValueError: shard %d" % at,
+        )[at % 4]
+    ),
+    "an NCCL warning": repeated(
+        lambda at: b"n1:%d:77 [%d] transport/net_ib.cc:9 NCCL WARN NET/IB : Got completion with error 12" % (at, at % 8)
+    ),
+    "the same NCCL warning": repeated(
+        lambda _: b"n1:77:77 [0] transport/net_ib.cc:9 NCCL WARN NET/IB : Got completion with error 12"
+    ),
+    "a refused peer": repeated(
+        lambda at: b"[W socket.cpp:663] [c10d] The client socket has failed to connect to [n1]:29500 (try %d)" % at
+    ),
+}
+
+
 def engine_reads(name: str, scale: float) -> tuple[float, int, int]:
     """CPU seconds, peak of memory in MiB, number of events kept."""
     from topodiag.evidence.signatures.engine import read  # noqa: PLC0415 - in a process of its own
@@ -79,7 +109,7 @@ def program_reads(name: str, scale: float) -> tuple[float, int, int]:
     with tempfile.TemporaryDirectory() as top:
         path = Path(top, "text.log")
         with path.open("wb") as file:
-            file.writelines(TEXTS[name](scale))
+            file.writelines({**TEXTS, **STORMS}[name](scale))
         done = subprocess.run(
             [sys.executable, "-m", "topodiag", "diagnose", str(path)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, check=False,
@@ -88,12 +118,34 @@ def program_reads(name: str, scale: float) -> tuple[float, int, int]:
         return used.ru_utime + used.ru_stime, used.ru_maxrss >> 10, done.returncode
 
 
+def draw_storms(names: list[str]) -> int:
+    """Prints what a line of each storm costs; 1 where one costs more in a longer text."""
+
+    def seconds(name: str, lines: int) -> float:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return float(pool.apply(program_reads, (name, lines / 1e7))[0])
+
+    print(f"{'storm':24} {'CPU s':>8} {'us/line':>8} {'ratio':>6}")
+    worst = 0.0
+    for name in names:
+        start, part, whole = (seconds(name, lines) for lines in (1_000, STORM_LINES // PART, STORM_LINES))
+        first, last = part - start, whole - part  # of the lines up to a quarter, and of the rest
+        per_line = last / (STORM_LINES - STORM_LINES // PART)
+        ratio = per_line / max(first / (STORM_LINES // PART - 1_000), 1e-6)
+        worst = max(worst, ratio if last > 1.0 else 0.0)  # less is noise of the program's start
+        print(f"{name:24} {whole:8.2f} {per_line * 1e6:8.1f} {ratio:6.1f}", flush=True)
+    return 1 if worst > MOST_RATIO else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--only", default="")
     parser.add_argument("--diagnose", action="store_true")
+    parser.add_argument("--storms", action="store_true")
     given = parser.parse_args()
+    if given.storms:
+        return draw_storms([name for name in STORMS if not given.only or name in given.only.split(",")])
     names = [name for name in TEXTS if not given.only or name in given.only.split(",")]
     print(f"{'text':24} {'CPU s':>8} {'MiB':>6} {'exit code' if given.diagnose else 'events':>9}")
     worst = 0
