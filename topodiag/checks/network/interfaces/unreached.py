@@ -153,8 +153,11 @@ def _is_gone(job: Job, refused: Event) -> bool:
 
 def by_own_bridge(check: JobCheck, job: Job) -> Iterator[Finding]:
     """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
+    addresses: dict[str, set[str]] = {}
+    for process in job.processes if job.events else ():
+        addresses.setdefault(process.host, set()).update(address for _, address in addresses_of(process))
     for event in job.events:
-        own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
+        own = addresses.get(event.host, set())
         tried = event.details.get("failed_connect", "") if event.level != "UNWIND" else ""
         if event.details.get("why") == "own" and not _is_gone(job, event):
             tried, own = event.details["peer"], {event.details["peer"]}

@@ -116,8 +116,12 @@ def went_on(job: Job, since: Origin | None) -> Progress | None:
 def began_after(job: Job, end: Origin | None) -> Progress | None:
     """Progress of the same log whose first line stands below `end`: what came before it ended no job. Of a process
     without ranks beside it, progress far below: it was started again."""
-    below = MOST_BUFFERED if not job.ranks and all(event.rank < 0 for event in job.events) else 1 << 62
-    return next((p for p in _enough(job) if _is_below(p.first, end) or _is_below(p.last, end, below)), None)
+    for progress in _enough(job):
+        if _is_below(progress.first, end):
+            return progress
+        if _is_below(progress.last, end, MOST_BUFFERED) and not job.ranks and all(e.rank < 0 for e in job.events):
+            return progress
+    return None
 
 
 def outlived(job: Job, lines: Iterable[Origin | None]) -> bool:
