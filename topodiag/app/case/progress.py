@@ -27,7 +27,7 @@ from topodiag.evidence.nccl_log.input.json_lines import MENDED
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.literals import windows
-from topodiag.evidence.signatures.wrappers import of_one_process
+from topodiag.evidence.signatures.wrappers import is_of_service, of_one_process
 from topodiag.fleet.read_ahead import ReadAhead
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -406,6 +406,8 @@ def _last_event(
     elif (error := text_ends.last_error(bare)) is not None:
         line, details = error, {"how": "last error", "what": bare[error].strip()[:120], "last": "1"}
     else:
+        return None
+    if is_of_service(texts[line]):
         return None
     origin = Origin(name, above + line + 1, texts[line][:MAX_QUOTE])
     return Event("ended", texts[line], "", level="APP", secondary=True, details=details, origin=origin)

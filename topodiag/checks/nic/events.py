@@ -295,8 +295,9 @@ def _counts(event: Event) -> bool:
 
 
 def _leave_last_falls(ports: Iterable[list[Event]]) -> None:
+    """Those before the machine starts again. An adapter's may be why somebody started it."""
     for events in ports:
-        while events and is_down(events[-1]):
+        while events and is_down(events[-1]) and "module" not in events[-1].fields:
             events.pop()
 
 

@@ -107,6 +107,11 @@ def is_label(before: str) -> bool:
     return not before.strip() or _LIKE["only"].fullmatch(unwrap(f"{before}.").text) is not None
 
 
+def is_of_service(line: str) -> bool:
+    """Whether a line of a host's journal is by a program that runs no job: what ends it is the host's own affair."""
+    return _LIKE["of_service"].match(line) is not None
+
+
 def parted_at_place(text: str) -> tuple[str, str, str]:
     """What stands before the head of torch's and glog's logger, the file and line in it, and the sentence behind it."""
     head = _LIKE["place_in_source"].search(text)

@@ -73,7 +73,7 @@ class ProcessDied(JobCheck, id="JOB009"):
         hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
         of failing, where the program goes on below it, or where a logger, a thread, a test or an interpreter's prompt
         printed it: it was caught. An error of the tracker of shared memory, or of what runs at a program's exit. What
-        ends a service of the host, or a program of a desktop, by its line in the host's journal (`gdm[811]: ...`),
+        ends a service of the host, or a program of a desktop, by its line in the journal among those of others (`gdm[811]: ..`),
         unless its name is that of a launcher, a scheduler, a container's runtime, an interpreter or a tool for GPUs.
         A connection that is refused or reset, where a process ended by itself. An exception that refers to an error
         above it: the check names that error. An end above the first line of steps, throughput or requests of the same

@@ -31,8 +31,8 @@ _MASKED_REACH = 600
 _MOST_SENTENCE = 2000
 """Characters that are kept of a job's line: torch prints two fingerprints on one. Of a longer one both ends are, as
 DeepSpeed prints how a process ended behind its whole command."""
-_OWN_ENDS = ("exception", "loader", "exit", "crash")
-"""Ends of a process that the line is of, or one that it started: a service's own affair."""
+_OWN_ENDS = ("exception", "loader", "exit", "crash", "fatal")
+"""Ends of the process that prints the line, or of one that it started."""
 _BRACKETS = "[]<>(){}\"'`"
 
 
@@ -181,7 +181,7 @@ def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     if sentence is None:
         return None
     kind, named = job_lines.said_of(sentence) or ("", {})
-    if kind == "ended" and named.get("how") in _OWN_ENDS and _LIKE["of_service"].match(text) is not None:
+    if kind == "ended" and named.get("how") in _OWN_ENDS and wrappers.is_of_service(text):
         return None
     label, ts = label_of(text[:300])
     if bare.startswith(("slurmstepd:", "srun:")):  # of the job, in the output of whichever task
