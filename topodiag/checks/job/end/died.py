@@ -73,14 +73,14 @@ class ProcessDied(JobCheck, id="JOB009"):
         hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
         of failing, where the program goes on below it, or where a logger, a thread, a test or an interpreter's prompt
         printed it: it was caught. An error of the tracker of shared memory, or of what runs at a program's exit. What
-        ends a service of the host, or a program of a desktop, by its line in the journal among those of others (`gdm[811]: ..`),
-        unless its name is that of a launcher, a scheduler, a container's runtime, an interpreter or a tool for GPUs.
-        A connection that is refused or reset, where a process ended by itself. An exception that refers to an error
-        above it: the check names that error. An end above the first line of steps, throughput or requests of the same
-        log: the job began its work after it. No place for a job whose ranks are in the log: it found one later. A
-        time limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for
-        itself, or where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown.
-        Ranks that waited for others or lost them, and no error that explains it: unknown.
+        ends a service of the host, or a program of a desktop, by its line in the journal among those of others
+        (`gdm[811]: ..`), unless its name is that of a launcher, a scheduler, a container's runtime, an interpreter or
+        a tool for GPUs. A connection that is refused or reset, where a process ended by itself. An exception that
+        refers to an error above it: the check names that error. An end above the first line of steps, throughput or
+        requests of the same log: the job began its work after it. No place for a job whose ranks are in the log: it
+        found one later. A time limit after a hang. Closed connections after a watchdog's timeout, after any error
+        that stands for itself, or where more than a quarter of the ranks report nothing. Nothing of a launcher in the
+        text: unknown. Ranks that waited for others or lost them, and no error that explains it: unknown.
 
     How to confirm
         sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
