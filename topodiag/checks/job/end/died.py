@@ -264,9 +264,8 @@ def _order(event: Event, of_one_file: bool, times: _Times) -> tuple[object, ...]
     # Who finds another process away ended after that one.
     is_effect = "peer away" in event.details
     stage = LAST_STAGE if is_effect else _endings()[event.details["how"]]["stage"]
-    # A code in a launcher's summary says less than the line above that says why, and more than that it ended.
-    uncoded = event.details["how"] == "exit" and "code" not in event.details
-    vague = (is_effect or event.details["how"] in VAGUE) + uncoded
+    # A code in a launcher's summary says less than the line above that says why.
+    vague = is_effect or event.details["how"] in VAGUE
     above = [ts for at, ts in times.get(source or "", ()) if line - consequences.MOST_BELOW <= at <= line]
     return (vague, line, stage) if of_one_file else (vague, stage, above[-1] if above else inf, line)
 

@@ -187,7 +187,7 @@ def _ending(taken: LineMatch, how: str, _text: str) -> Named:
         message, uncaught = str(fields.get("reason", ""))[:200], "1" if "rank" in fields else ""
         return {"how": how, "what": str(fields["name"]), "message": message, "uncaught": uncaught}
     if "code" not in fields:
-        return {"how": "exit" if how == "code" else how, **named}
+        return {"how": how, **named}
     by_code = how_of_code(int(fields["code"]))
     if taken.entry.says.startswith("job ended") and by_code not in ("killed", "crash"):
         by_code = "exit"
