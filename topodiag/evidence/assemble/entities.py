@@ -5,7 +5,7 @@ Of all offers for a field it picks the most trusted value, and records the other
 
 from __future__ import annotations
 
-import typing
+import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from functools import cache
@@ -28,15 +28,10 @@ _NO_READING: Fact[Any] = Fact(why=NOT_SEEN)
 
 @cache
 def fact_fields(model: type) -> dict[str, type]:
-    """The `Fact[...]` fields of a model class and the plain type of each (`tuple` for `tuple[str, ...]`)."""
-    kinds: dict[str, type] = {}
-    hints = typing.get_type_hints(model)
-    for field in fields(model):
-        hint = hints[field.name]
-        if typing.get_origin(hint) is Fact:
-            inner = typing.get_args(hint)[0]
-            kinds[field.name] = typing.get_origin(inner) or inner
-    return kinds
+    """The `Fact[...]` fields of a model class and the plain type of each (`tuple` for `tuple[str, ...]`), by the text
+    of their types: to have `typing` evaluate them costs a fortieth of a scan."""
+    types = ((field.name, str(field.type).split("[")) for field in fields(model))
+    return {name: getattr(builtins, words[1].rstrip("]")) for name, words in types if words[0] == "Fact"}
 
 
 def _fits(value: object, kind: type) -> bool:
