@@ -14,7 +14,7 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live import step_forms, step_times
 from topodiag.evidence.live.step_forms import MOST_LEARNT, Forms
 from topodiag.evidence.live.step_lines import read_line
-from topodiag.evidence.live.step_times import read_steps
+from topodiag.evidence.live.step_times import holds_steps, read_steps
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.steps import PartOf
 
@@ -251,6 +251,12 @@ def test_lines_in_a_row_say_by_column_what_each_says(parts: list[tuple[str, str,
     assert [(series.unit, series.rank, steps) for series, steps in by_column] == [
         (series.unit, series.rank, steps) for series, steps in by_line
     ]
+
+
+def test_steps_in_a_row_show_that_a_text_has_some() -> None:
+    forms = Forms()
+    parts = [megatron(range(1, 3)), megatron(range(900, 930))]
+    assert [holds_steps(part.encode(), forms) for part in parts] == [False, True]
 
 
 def test_steps_in_a_row_are_read_by_column(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,10 +73,10 @@ def holds_steps(data: bytes, forms: Forms | None = None) -> bool:
         return False
     seen: set[tuple[int, str]] = set()
     trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))
-    for _, _, step_line, _ in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
+    for _, _, step_line, run in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
         if step_line.number is not None and step_line.values and (not step_line.bar or trains()):
             seen.add((step_line.number, step_line.bar))
-        if len(seen) >= MIN_STEPS:
+        if run is not None or len(seen) >= MIN_STEPS:
             return True
     return False
 
