@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from operator import lt
 
 from topodiag.evidence.live.step_lines import MAX_LINE, StepLine, number_of, read_line
 from topodiag.evidence.signatures.wrappers import without_clock
@@ -99,7 +98,7 @@ class Forms:
             begin = end + 1
         if len(matches) < _LEAST_ALIKE:
             return None
-        run = _by_column(form, matches[:-1])
+        run = _by_column(form, dict(form.values), matches[:-1])
         self._failed += run is None
         return run
 
@@ -124,7 +123,7 @@ def _by_form(form: _Form, match: re.Match[str], line: str) -> StepLine | None:
     if not form.number:
         return None
     values = {unit: value.of(match) for unit, value in form.values}
-    if not _are_kept(values.values()):
+    if not all(_LEAST < value < _MOST for value in values.values()):
         return read_line(line)
     at = line.rfind(form.word, 0, match.start(form.number)) if form.word else -1
     total = int(number_of(match[form.total])) if form.total else 0
@@ -132,26 +131,23 @@ def _by_form(form: _Form, match: re.Match[str], line: str) -> StepLine | None:
     return StepLine(int(number_of(match[form.number])), total, values, work, at=at)
 
 
-def _are_kept(values: Iterable[float]) -> bool:
-    return all(_LEAST < value < _MOST for value in values)
-
-
-def _by_column(form: _Form, matches: Sequence[re.Match[str]]) -> Run | None:
-    """What these lines say; None where each has to be read by itself."""
+def _by_column(form: _Form, units: Mapping[str, _Value], matches: Sequence[re.Match[str]]) -> Run | None:
+    """What these lines say, each value by its unit; None where each line has to be read by itself."""
     lines = [match[0] for match in matches]
     at = lines[0].rfind(form.word, 0, matches[0].start(form.number))
     fronts = [without_clock(line[: at + len(form.word)]) for line in lines]
     if len({front for front, _ in fronts}) > 1 or not 0 <= at <= _LONGEST_FRONT or "rank" in lines[0][at:].lower():
         return None
-    tokens = {form.number, form.total or form.number}.union(*(value.tokens for _, value in form.values or ()))
+    tokens = {form.number, form.total or form.number}.union(*(value.tokens for value in units.values()))
     columns = {token: [float(match[token].replace(",", "")) for match in matches] for token in tokens}
     values = {
         unit: list(map(value.product, zip(*(columns[token] for token in value.tokens), strict=True)))
-        for unit, value in form.values or ()
+        for unit, value in units.items()
     }
     numbers = list(map(int, columns[form.number]))
     is_one = not form.total or len(set(columns[form.total])) == 1
-    if not (is_one and all(map(lt, numbers, numbers[1:])) and all(map(_are_kept, values.values()))):
+    in_reach = all(_LEAST < value < _MOST for column in values.values() for value in column)
+    if not (is_one and in_reach and numbers == sorted(set(numbers))):
         return None
     return Run(lines, numbers, [time for _, time in fronts], values, values.pop(_WORK, None))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache
 from itertools import accumulate, chain, compress, filterfalse, islice, repeat
-from math import fsum, isfinite, isnan, nan
+from math import fsum, isnan, nan
 from operator import le, lt
 from typing import Any
 
@@ -108,14 +108,11 @@ class _Start:
         row = len(self.columns["row"])
         for unit, value in values.items():
             column = self.values[unit]
-            if len(column) < row:
-                column.extend(repeat(nan, row - len(column)))
+            column.extend(repeat(nan, row - len(column)))
             column.append(value)
             self.lasts[unit] = number
-        cells = (
-            number, time if isfinite(time) else nan, _or_nan(step_line.work), _or_nan(step_line.waited),
-            step_line.opens, 0 if self.bar else line, row,
-        )  # fmt: skip
+        work, waited = (nan if one is None else one for one in (step_line.work, step_line.waited))
+        cells = (number, time, work, waited, step_line.opens, 0 if self.bar else line, row)
         for column, cell in zip(self.columns.values(), cells, strict=True):
             column.append(cell)
         self.quotes.add(quote)
@@ -161,10 +158,6 @@ def _measured(numbers: Sequence[int], elapsed: Sequence[float], values: array[fl
         if begin >= began:
             values[at] = (now - elapsed[begin]) / (numbers[at] - numbers[begin])
     return values
-
-
-def _or_nan(value: float | None) -> float:
-    return nan if value is None else value
 
 
 def lines_of_file(data: bytes) -> Sequence[int]:

@@ -14,7 +14,7 @@ from math import isnan, nan
 from topodiag.evidence.signatures import entry as catalogue
 from topodiag.evidence.signatures.entry import Signature, compiled
 from topodiag.evidence.signatures.literals import MAX_LINE, Finder, Window, lines_with, owned_lines, windows
-from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap, unwrapped
+from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, unwrapped, without_clock
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Progress, Scope, Value
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -240,8 +240,10 @@ class _Reading:
             match = entry.pattern.search(raw) if entry.says not in counted else None
             if match is not None:
                 counted.add(entry.says)
-                before, time_s = front(raw[: match.start()][:MAX_TEXT])
-                self._count(entry, before.host, before.rank, (number, raw), time_s)
+                # What stands in front is unwrapped once for all lines that differ in their clock only.
+                before, time_s = without_clock(raw[: match.start()][:MAX_TEXT])
+                owner = unwrapped(f"{before}.")
+                self._count(entry, owner.host, owner.rank, (number, raw), time_s)
 
     def _count(self, entry: Signature, host: str, rank: int, place: Place, time_s: float) -> None:
         key = (entry.says, host, rank)

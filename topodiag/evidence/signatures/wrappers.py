@@ -187,13 +187,6 @@ def _owner(match: re.Match[str] | None) -> tuple[str | None, ...] | None:
     return tuple(match.groupdict().get(name) for name in ("host", "rank", "pid", "name")) if match is not None else None
 
 
-def front(text: str) -> tuple[Unwrapped, float]:
-    """What stands in front of a sentence, and its clock. It is unwrapped once for all that differ in their clock only,
-    as the steps of a training do."""
-    before, time_s = without_clock(text)
-    return unwrapped(f"{before}."), time_s
-
-
 def without_clock(text: str) -> tuple[str, float]:
     """The text without the first clock in it, and the clock as seconds since the epoch; NaN where there is none."""
     match = _LIKE["iso"].search(text)
