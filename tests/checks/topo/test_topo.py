@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from topodiag.model.system import Process, Setting
 
 from tests.checks import jobs, nodes
 from tests.checks import topo_trees as made
@@ -34,8 +35,6 @@ from topodiag.model.nccl_versions import minor_of, spell_range
 from topodiag.model.nccl_view import NcclSystem, SystemDevice, SystemLink
 from topodiag.model.node import Node, Process, Setting
 from topodiag.model.provenance import Origin
-from topodiag.words.units import few
-from topodiag.model.system import Process, Setting
 
 BOARD = made.board()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from topodiag.placement.usable import keep_free, take_out
 
 from tests.tables import examples
 from topodiag.evidence.cluster.slurm import read_free
@@ -24,8 +25,6 @@ from topodiag.evidence.layout.rank_files import (
 from topodiag.model.cluster import Demand, RankHosts
 from topodiag.model.errors import InputError
 from topodiag.placement.seats import keep_free, take_out
-from topodiag.words.node_sets import NodeSetError, expand, gpu_list
-from topodiag.placement.usable import keep_free, take_out
 from topodiag.words.node_sets import NodeSetError
 
 READERS: dict[str, Callable[[Blob], RankHosts]] = {
