@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from topodiag.model.system import Process, Setting
 
 from tests.checks import jobs, nodes
 from tests.checks import topo_trees as made

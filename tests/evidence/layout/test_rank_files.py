@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from topodiag.placement.usable import keep_free, take_out
 
 from tests.tables import examples
 from topodiag.evidence.cluster.slurm import read_free
