@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 J = TypeVar("J")
 T = TypeVar("T")
@@ -27,11 +27,7 @@ class Peers(Sequence[J]):
             if number != self._own:
                 yield one
 
-    @overload
-    def __getitem__(self, at: int) -> J: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[J]: ...
-    def __getitem__(self, at: int | slice) -> J | Sequence[J]:
+    def __getitem__(self, at: Any) -> Any:
         return tuple(self)[at]
 
     def of_everyone(self, make: Callable[[Sequence[J]], T]) -> T:

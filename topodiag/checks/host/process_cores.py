@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.host.numa import UNBOUNDED_GBS, between_sockets_gbs, sockets_of
+from topodiag.checks.host.numa import sockets_of
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import numa_of
 from topodiag.lazy import dataclass
@@ -13,7 +13,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome
 from topodiag.model.node import Node, Process
 from topodiag.model.provenance import Fact, Topic
-from topodiag.words.units import fold_numbers, fold_runs, grouped, in_gbs, percent
+from topodiag.words.units import fold_numbers, fold_runs, grouped, percent
 
 AWAY_SHARE = 0.5
 """A process counts as bound away from its GPU when less than this share of its cpus is on the GPU's socket: with half
@@ -113,7 +113,6 @@ class ProcessAwayFromGpu(NodeCheck, id="NUM002"):
             f"{count} of {fold_runs(labels)} may run {how}",
             observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
             f" {percent(worst.share)} of them near {worst.gpu.label}",
-            cost=_bind_cost(node),
             evidence=[
                 origin for at in group for origin in (at.process.cpus_allowed.origin, _home(node, at.gpu).origin)
             ],
@@ -145,11 +144,3 @@ def _bound(node: Node, process: Process, gpu: Gpu) -> BoundProcess | None:
         if homes.get(number) in mine:
             local |= members
     return BoundProcess(process, gpu, allowed, near, local)
-
-
-def _bind_cost(node: Node) -> str:
-    bound = between_sockets_gbs(node)
-    text = "host buffers and proxy threads sit on the wrong socket"
-    if bound < UNBOUNDED_GBS:
-        text += f": what is staged in host memory crosses a link that NCCL assumes at {in_gbs(bound)}"
-    return text

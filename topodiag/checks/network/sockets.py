@@ -11,7 +11,7 @@ from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job import logs
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Message, Process
 from topodiag.model.job_wires import nics_up, socket_gbs
@@ -38,13 +38,8 @@ NAMES_DEVICES = "NCCL_IB_HCA"
 """Who sets it names RDMA devices that are there. Other settings of NET/IB are copied from script to script."""
 
 
-@dataclass(frozen=True, slots=True)
-class SocketCause:
-    """Why sockets are used, as far as the log shows it, and what that makes of the finding."""
-
-    severity: Severity
-    message: str
-    confidence: Confidence
+Cause = tuple[Severity, str, Confidence]
+"""Why sockets carry the traffic: how bad, in words, and how sure that is."""
 
 
 class SocketsInsteadOfRdma(JobCheck, id="NET001"):
@@ -97,15 +92,15 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
         if not sockets:
             return self.clean(judged, "", coverage)
         settings = _against_rdma(judged)
-        cause = _cause(judged, networks, sockets, settings)
-        if cause.severity is Severity.INFO and _ended_by_itself(judged):
+        severity, message, confidence = _cause(judged, networks, sockets, settings)
+        if severity is Severity.INFO and _ended_by_itself(judged):
             return self.clean(judged, "no trace of RDMA, and another error ended this node's processes", coverage)
         tcp = any(OFI_TCP in networks[host] for host in sockets)
         finding = self.finding(
             self.where(sockets, ranks=logs.ranks_on(judged, sockets)),
             "sockets",
-            cause.message,
-            severity=cause.severity,
+            message,
+            severity=severity,
             observed=f"{'NET/OFI with provider tcp' if tcp else 'NET/Socket'} on {hosts_word(sockets)}"
             + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
             fix=(
@@ -120,7 +115,7 @@ class SocketsInsteadOfRdma(JobCheck, id="NET001"):
                 *(ports[0].state for ports in list(nics_up(judged, sockets).values())[:2] if ports),
                 *_socket_places(judged),
             ],
-            confidence=cause.confidence,
+            confidence=confidence,
         )
         return self.any_of(judged, [finding], coverage)
 
@@ -149,7 +144,7 @@ def _against_rdma(job: Job) -> tuple[GivenSetting, ...]:
 
 def _cause(
     job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
-) -> SocketCause:
+) -> Cause:
     """Why sockets carry the traffic: beside RDMA that other nodes use, that the log lists, or that captures of the
     machines show; else by what the log says of the software."""
     given = f"{settings[0].name}={settings[0].value}" if settings else ""
@@ -168,10 +163,10 @@ def _cause(
         text = f"{given}: sockets, although {up}" if given else f"sockets carry the traffic, although {up}{unseen}"
     else:
         return _without_devices(job, networks, sockets, given)
-    return SocketCause(Severity.ERROR, text, Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM)
+    return Severity.ERROR, text, Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM
 
 
-def _without_devices(job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], given: str) -> SocketCause:
+def _without_devices(job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], given: str) -> Cause:
     """The plugin, a setting, a library that is missing, an interface of an InfiniBand device, or no trace of one. A
     setting that keeps NCCL from RDMA and a library that is not there cost nothing on machines without RDMA devices, and
     are mostly found there."""
@@ -199,9 +194,9 @@ def _without_devices(job: Job, networks: Mapping[str, Set[str]], sockets: Sequen
         trace = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
         severity, text = Severity.INFO, f"{named} has sockets only for other nodes: {trace}"
     if severity is Severity.WARNING:
-        return SocketCause(severity, text, Confidence.MEDIUM)
+        return severity, text, Confidence.MEDIUM
     bare = all(host in job.machines and has_no_adapter(job.machines[host]) for host in sockets)
-    return SocketCause(severity, text, Confidence.HIGH if bare else Confidence.LOW)
+    return severity, text, Confidence.HIGH if bare else Confidence.LOW
 
 
 def _cost(job: Job, sockets: Sequence[str]) -> Cost:

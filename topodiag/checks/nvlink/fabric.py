@@ -267,15 +267,17 @@ def _cost(gpu: Gpu, fault: fabric_machine.Fault) -> Cost:
     if fault.outlier:
         return Cost(text=f"between nodes this GPU uses the network instead of {nvlink}")
     if fault.waiting or fault.refused:
-        text = f"{nvlink} unusable; CUDA fails with error 802 or NCCL goes over PCIe"
-        return Cost(width[0], 1.0, text) if width is not None else Cost(text=text)
+        return _unusable(gpu)
     return Cost(text=f"part of {nvlink}; the fabric does not say how much")
 
 
+def _unusable(gpu: Gpu | None) -> Cost:
+    gbs, nvlink = (_bandwidth(gpu) if gpu is not None else None) or (None, "NVLink")
+    text = f"{nvlink} unusable; CUDA fails with error 802 (system not yet initialized), or NCCL goes over PCIe"
+    return Cost(gbs, 1.0 if gbs else None, text)
+
+
 def _cost_without_manager(node: Node, waiting: Sequence[Gpu], severity: Severity) -> Cost:
-    width = _bandwidth(node.gpus[0]) if node.gpus else None
-    if severity is Severity.ERROR and width is not None and waiting:
-        return Cost(width[0], 1.0, f"{width[1]} unusable; CUDA fails with error 802")
     if severity is Severity.ERROR:
-        return Cost(text="CUDA fails with error 802 (system not yet initialized), or NCCL goes over PCIe")
+        return _unusable(node.gpus[0] if node.gpus and waiting else None)
     return Cost(text="NVLink SHARP groups cannot be made and failed links are not routed round until it runs")

@@ -135,7 +135,7 @@ class PairWithoutNvlink(NodeCheck, id="NVL004"):
             Advice(severity, confidence),
             _message(asked, lost, culprits),
             observed=f"{says} between the pairs {few([f'{pair.a.label}-{pair.b.label}' for pair in lost], 4)}",
-            expected=inferred or _expected(spec),
+            expected=inferred or "NVLink between all pairs",
             fix=self.steps("registry key" if refused else "", "guest" if node.is_vm else "", "pairs apart"),
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact for pair in lost for fact in pair.words],
@@ -282,15 +282,6 @@ def _message(asked: Sequence[Gpu], lost: Sequence[GpuPair], culprits: Sequence[G
     if len(lost) == 1:
         return f"{lost[0].a.label} and {lost[0].b.label} talk without NVLink"
     return f"{len(lost)} pairs of GPUs talk without NVLink"
-
-
-def _expected(spec: GpuSpec | None) -> str:
-    if spec is None:
-        return "NVLink between all pairs"
-    return (
-        f"NVLink between all pairs of {spec.name}: {spec.nvlinks} links x {in_gbs(spec.nvlink_nccl_gbs)}"
-        f" = {in_gbs(spec.nvlinks * spec.nvlink_nccl_gbs)} (NCCL's rate per link, topo.h v2.30)"
-    )
 
 
 def _cost(spec: GpuSpec | None, amd: AmdGpu | None) -> Cost:

@@ -177,7 +177,6 @@ class VirtualPciTree(NodeCheck, id="TOP003"):
             + ": NCCL guesses",
             severity=Severity.WARNING if nics else Severity.INFO,
             observed="; ".join(signs),
-            expected=_expected(node),
             cost=_cost(node),
             evidence=[*signs.values(), node.os.virtualization],
             confidence=Confidence.HIGH if node.is_vm else Confidence.MEDIUM,
@@ -197,16 +196,6 @@ def _remedy(node: Node, nics: tuple[Nic, ...]) -> str | None:
     if nics and all(is_efa(nic) for nic in nics):
         return "the NCCL plug-in for EFA brings the topology of the instance type"
     return None
-
-
-def _expected(node: Node) -> str:
-    spec = gpu_spec(node.gpus[0])
-    if spec is None:
-        return "PCIe switches, link speeds and NUMA nodes as on the host, or a topology file that says them"
-    return (
-        f"{spec.name} and its NIC below one PCIe switch at Gen{spec.pcie_gen} x{spec.pcie_width}, as on bare metal, or"
-        " a topology file that says so"
-    )
 
 
 def _cost(node: Node) -> Cost:

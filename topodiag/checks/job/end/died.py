@@ -132,7 +132,7 @@ class ProcessDied(JobCheck, id="JOB009"):
             "died",
             f"{who}{where} {cause or ending['says']}{_what(event)}{_behind(event)}",
             severity=SEVERITIES.get(how, Severity.ERROR),
-            fix=(in_words_of(scheduler_of(judged), _fix(judged, event, ranks, same, ending["fix"])),),
+            fix=(in_words_of(scheduler_of(judged), _fix(judged, event, ranks, ending["fix"])),),
             cost="the job ends" + (f"; {plural(later, 'later end')} follow from it" if later > 1 else ""),
             evidence=[event],
             confidence=confidence,
@@ -198,9 +198,9 @@ def _raised(event: Event) -> tuple[str, ...]:
     return tuple("".join(filter(str.isalpha, event.details.get(name, ""))) for name in ("how", "what", "message"))
 
 
-def _fix(job: Job, event: Event, ranks: Sequence[int], same: Sequence[Event], fix: str) -> str:
+def _fix(job: Job, event: Event, ranks: Sequence[int], fix: str) -> str:
     """What to do about an end: by the words of the exception, else what its traceback names, where no rank stands
-    beside the process. `same`: the lines on the same exception."""
+    beside the process."""
     if "behind" in event.details:
         return "see where these ranks wait, before the end: `py-spy dump --pid PID` of their processes"
     if event.details["how"] not in ("exception", "fatal"):
@@ -208,13 +208,10 @@ def _fix(job: Job, event: Event, ranks: Sequence[int], same: Sequence[Event], fi
     if by_words := advice_by_words(event.text):
         return by_words
     frame = "" if job.ranks else event.details.get("frame", "")
-    times = sum(other.count for other in same)
     if frame:
         return f"{fix}: {frame} raised it"
     if len(ranks) > 1:
         return f"{fix}: {rank_word(ranks)} raised it, so no single rank or node is the cause"
-    if times > 1:
-        return f"{fix}: it was raised {times} times"
     return f"{fix}; the other ranks only report that this rank ended" if ranks else fix
 
 

@@ -9,7 +9,7 @@ from topodiag.checks.job.slow.inspector_names import Names
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import ModelComparison
 from topodiag.model.job import Job
-from topodiag.words.units import in_gbs, percent, plural, spell_bytes
+from topodiag.words.units import in_gbs, percent, spell_bytes
 
 MOST_NAMED = 8
 
@@ -68,9 +68,6 @@ class BelowModel(JobCheck, id="JOB015"):
         part = comparison.part_gbs
         what = f"{comparison.size.collective} of {spell_bytes(comparison.size.bytes)}"
         who = names.label(comparison.comm)
-        if comparison.alike > 1:
-            alike = plural(comparison.alike, "communicator")
-            who = f"the fastest of {alike} of {comparison.comm.nranks} ranks, {who},"
         hosts = list(dict.fromkeys(member.host for member in comparison.comm.members.values()))
         shared = f", shared by {comparison.sharing} communicators" if comparison.sharing > 1 else ""
         return self.finding(

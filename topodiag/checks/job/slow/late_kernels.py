@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.job.slow.inspector_names import Names, Place
@@ -34,7 +33,6 @@ class LateKernels:
     times: int
     wait_us: float
     share: float
-    also: int = 0
 
     @property
     def processes(self) -> frozenset[tuple[str, int]]:
@@ -76,7 +74,7 @@ def late_kernels(job: Job) -> tuple[LateKernels, ...]:
     kernels = [late for late in kernels if not _in_slow_communicator(late, slow)]
     roots = [late for late in kernels if not any(other.explains(late) for other in kernels)]
     merged = grouped((late.processes, late) for late in roots)
-    worst = [replace(max(several, key=_total), also=len(several) - 1) for several in merged.values()]
+    worst = [max(several, key=_total) for several in merged.values()]
     return tuple(sorted(worst, key=_total, reverse=True))
 
 

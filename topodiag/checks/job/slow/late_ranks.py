@@ -17,7 +17,7 @@ from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
 from topodiag.model.late_part import LatePart, late_parts
 from topodiag.model.steps import PartOf
-from topodiag.words.units import few, grouped, percent, plural, spell_s
+from topodiag.words.units import few, grouped, percent, spell_s
 
 LATE_S = 1.0
 """Seconds by which one arrival must differ from the rank's usual one: far above what a step varies by, and no part of a
@@ -114,11 +114,10 @@ class LateArriver(JobCheck, id="JOB008"):
         who = late.word
         calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
         times = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
-        more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
         return self.finding(
             self.where(hosts_in(late.who), ranks=sorted(place.rank for place in late.who if place.rank >= 0)),
             self.advice("last to arrive", who=who),
-            f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
+            f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}: the"
             f" others wait {percent(late.share)} of the time in them",
             observed=f"the shortest kernel in {times}, where the others take {spell_s(late.wait_us / 1e6)} longer",
             cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
