@@ -35,9 +35,8 @@ class NodeSetting:
 
     @property
     def place(self) -> str:
-        if len(self.scopes) == 1:
-            return self.scopes[0]
-        return f"{self.scopes[0]} and {plural(len(self.scopes) - 1, 'other place')}"
+        others = f" and {plural(len(self.scopes) - 1, 'other place')}" if len(self.scopes) > 1 else ""
+        return f"{self.scopes[0]}{others}"
 
 
 def given(node: Node) -> tuple[NodeSetting, ...]:

@@ -192,18 +192,13 @@ def _spell_sockets(node: Node, devices: Sequence[Gpu | Nic], homes: Mapping[int,
     return "socket " + ", ".join(map(str, named)) if named else "another socket (SYS)"
 
 
-def between_sockets_gbs(node: Node) -> float:
-    """What NCCL assumes between the sockets of a node, GB/s; at least UNBOUNDED_GBS where it knows nothing."""
-    arch, cpu = node.cpu.arch.value, node.cpu
-    return smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
-
-
 def _smp_cost(node: Node, rate_gbs: float, crossing: int) -> Cost:
-    bound = between_sockets_gbs(node)
+    """What a NIC on the other socket costs by what NCCL assumes between the sockets of a node, GB/s."""
+    arch, cpu = node.cpu.arch.value, node.cpu
+    bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
     if bound >= UNBOUNDED_GBS:
         return Cost(text="all traffic of these GPUs crosses the link between the sockets, without GPUDirect RDMA")
     text = f"NCCL assumes {in_gbs(bound)} between these sockets, shared by {plural(crossing, 'GPU')}"
-    if not rate_gbs:
-        return Cost(text=f"{text}; GPUDirect RDMA is off at this distance")
     lost = max(rate_gbs - bound, 0.0)
-    return Cost(lost or None, lost / rate_gbs, f"{text}, against {in_gbs(rate_gbs)} of the NIC; GPUDirect RDMA is off")
+    against = f", against {in_gbs(rate_gbs)} of the NIC" if rate_gbs else ""
+    return Cost(lost or None, lost / rate_gbs if rate_gbs else None, f"{text}{against}; GPUDirect RDMA is off")

@@ -197,7 +197,7 @@ class RankBehind(JobCheck, id="JOB006"):
         for seq, called in sorted(grouped((seq, (operation, rank)) for seq, operation, rank in of_all).items()):
             calls = grouped(called)
             if len(calls) > 1:
-                fewest_first = [rank for ranks in sorted(calls.values(), key=len) for rank in ranks]
+                fewest_first = [rank for ranks in sorted(calls.values(), key=len) for rank in ranks][:4]
                 evidence = [records[rank] for rank in fewest_first if rank in records]
                 yield calls_differ(self, job, calls, f"number {seq} of process group {words}", evidence=evidence)
                 return
