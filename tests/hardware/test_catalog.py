@@ -29,13 +29,6 @@ def test_the_datasheet_of_a_gpu_has_its_figures(name: str, figures: dict[str, An
     assert parts(catalog.gpu_by_name(name), figures) == figures
 
 
-def test_spelling_case_and_a_mig_slice_do_not_matter() -> None:
-    plain = catalog.gpu_by_name("NVIDIA A100-SXM4-40GB")
-    assert plain is not None
-    assert catalog.gpu_by_name("  nvidia   a100-sxm4-40gb ") is plain
-    assert catalog.gpu_by_name("NVIDIA A100-SXM4-40GB MIG 1g.5gb") is plain
-
-
 @examples("device", "name")
 def test_pci_device_ids_lead_to_the_same_datasheets(device: int, name: str | None) -> None:
     gpu = catalog.gpu_by_pci_device(device)
@@ -300,19 +293,12 @@ def test_a_line_rate_is_sixteen_lanes_of_its_transfers(name: str, gt_s: float) -
 
 
 @examples("gpu", "precision", "tflops")
-def test_peaks_are_dense(gpu: str, precision: str, tflops: float) -> None:
+def test_peaks_are_dense(gpu: str, precision: str, tflops: float | None) -> None:
     spec = catalog.gpu_by_name(gpu)
     assert spec is not None
     found = peak(spec, precision)
-    assert found.tflops == tflops
-    assert found.source
-
-
-def test_an_a100_has_no_fp8_and_a_t4_no_bf16() -> None:
-    for name, precision in (("NVIDIA A100-SXM4-80GB", "fp8"), ("Tesla T4", "bf16")):
-        spec = catalog.gpu_by_name(name)
-        assert spec is not None
-        assert peak(spec, precision) is None
+    assert (found and found.tflops) == tflops
+    assert found is None or found.source
 
 
 def test_every_row_names_known_products_and_no_other_precision() -> None:

@@ -73,24 +73,14 @@ def aged(taken: str, uptime_s: float) -> Identity:
     return seen(jobs.job(world=inited(NOON, NOON)), node).identity
 
 
-def test_a_capture_of_a_boot_after_the_job_says_that_its_states_are_of_another_boot() -> None:
-    identity = aged("2025-10-12T09:00:00Z", 3600.0)
-    (host,) = [host for host in identity.hosts if host.name == "n0"]
-    assert "after the last line of the job" in host.stale
-    assert "of another boot" in identity.conflicts[-1].text
-
-
-def test_a_capture_from_before_the_job_says_so() -> None:
-    assert "before the job" in aged("2025-10-01T09:00:00Z", DAY).conflicts[-1].text
-
-
-def test_a_capture_within_what_zones_can_be_off_is_taken_as_it_is() -> None:
-    assert aged("2025-10-09T19:00:00Z", 60.0).conflicts == ()
-    assert aged("2025-10-09T02:00:00Z", DAY).conflicts == ()
-
-
-def test_a_capture_after_the_job_in_the_same_boot_is_as_good_as_one_during_it() -> None:
-    assert aged("2025-10-20T09:00:00Z", 30 * DAY).conflicts == ()
+@examples("taken", "uptime_s", "conflict", "stale")
+def test_a_capture_tells_of_the_boot_and_the_time_of_the_job_or_of_others(
+    taken: str, uptime_s: float, conflict: str, stale: str
+) -> None:
+    identity = aged(taken, uptime_s)
+    assert conflict in "".join(each.text for each in identity.conflicts[-1:])
+    assert bool(identity.conflicts) == bool(conflict)
+    assert stale in next(host.stale for host in identity.hosts if host.name == "n0")
 
 
 # --- verdicts of one node, and the scene of a case

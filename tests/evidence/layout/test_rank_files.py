@@ -210,9 +210,3 @@ def test_a_rank_or_a_size_of_thousands_of_digits_is_one_clear_line(number: str) 
 def test_a_long_list_of_ranks_in_one_text_is_read_to_its_end() -> None:
     (demand,) = groups("together: ['" + ",".join(map(str, range(30_000))) + "']\n")
     assert demand.groups.shape == (1, 30_000)
-
-
-def test_a_rank_that_stands_twice_is_named() -> None:
-    assert "rank 2 is in two places" in refused(read_groups, "together: [[0, 2], [1, 2]]\n")
-    assert "rank 5 is in two places" in refused(read_groups, "together: [[5, 5]]\n")
-    assert "a group of 1 talks to nobody" in refused(read_groups, "together: [[5], [1, 2]]\n")

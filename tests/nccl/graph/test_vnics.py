@@ -74,13 +74,11 @@ def _graph_nets(tree: Element, minor: int) -> list[object]:
     return list(build_graph(joined_tree([HostTree(tree, RANKS)], minor, {}), minor=minor, nranks=2).nets)
 
 
-@examples("minor", "env", "names")
-def test_versions_and_settings_decide_who_is_merged(minor: int, env: dict[str, str], names: list[str]) -> None:
-    assert sorted(nets(two_adapters(), minor, env)) == names
-
-
-def test_ports_of_one_rail_are_merged_by_rail() -> None:
-    assert sorted(nets(two_adapters(rail=1), 30, {POLICY: "RAIL", LEVEL: "PHB"})) == ["n0+n1+n2+n3"]
+@examples("minor", "env", "names", "ports")
+def test_versions_settings_and_rails_decide_who_is_merged(
+    minor: int, env: dict[str, str], names: list[str], ports: dict[str, int] | None
+) -> None:
+    assert sorted(nets(two_adapters(**ports or {}), minor, env)) == names
 
 
 @examples("minor", "env", "words")
@@ -103,10 +101,6 @@ def test_lanes_add_up_over_a_switch_but_not_in_one_adapter() -> None:
 
     assert width({}) == "8"
     assert width({LEVEL: "PHB"}) == "32"
-
-
-def test_sockets_and_other_plugins_are_not_merged() -> None:
-    assert sorted(nets(two_adapters(port=0))) == ["n0", "n1", "n2", "n3"]
 
 
 def test_from_2_24_to_2_26_a_port_alone_gets_a_number_of_its_own_as_virtual_nic() -> None:

@@ -54,8 +54,9 @@ def test_a_group_larger_than_a_node_is_split_only_beyond_what_it_needs() -> None
     assert view([0, 1, 2, 4, 5, 8], [0] * 6).split_groups == 1
 
 
-def test_groups_that_may_span_nodes_are_never_split() -> None:
-    assert view([0, 4], [0, 0], together=False).split_groups == 0
+def test_groups_that_may_span_nodes_are_never_split_and_not_called_whole() -> None:
+    spread = view([0, 4], [0, 0], together=False)
+    assert (spread.split_groups, spread.summary) == (0, "its groups may span nodes")
 
 
 def test_the_picture_has_a_square_per_gpu_and_outlines_what_is_split() -> None:
@@ -142,10 +143,6 @@ def test_the_picture_of_many_nodes_is_small_and_whole() -> None:
 @pytest.mark.parametrize(("share", "shade"), [(-1, 0), (0, 1), (0.01, 2), (0.5, 3), (0.99, 4), (1, 5)])
 def test_a_node_is_the_redder_the_more_of_it_is_split(share: float, shade: int) -> None:
     assert shades(np.asarray([share])).tolist() == [shade]
-
-
-def test_groups_that_may_span_nodes_are_not_called_whole() -> None:
-    assert view([0, 4], [0, 0], together=False).summary == "its groups may span nodes"
 
 
 def test_an_unknown_dimension_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
