@@ -236,13 +236,6 @@ def test_the_finding_names_the_line_at_fault(name: str) -> None:
         assert any(wanted in line for line in named), named
 
 
-def test_a_gpu_without_nvlink_is_told_with_the_loss_and_the_repairing_file() -> None:
-    (finding,) = [finding for finding in checked("gpu-without-nvlink").findings if finding.id == "TOP004"]
-    assert finding.cost.share > 0.5
-    assert "collapses, without a warning" in finding.message
-    assert any("--repair" in step for step in finding.fix)
-
-
 def test_a_file_that_slows_the_node_down_is_told_with_what_no_file_would_give() -> None:
     (finding,) = checked("h200-slower-file").findings
     assert "slower than no file" in finding.message

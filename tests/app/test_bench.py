@@ -21,7 +21,6 @@ from topodiag.app.case.opening import standard_input
 from topodiag.app.diagnose import diagnose
 from topodiag.app.judge.runs import BenchOptions
 from topodiag.evidence.intake.collected import fixture_path
-from topodiag.model.bench import Benchmark
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
 from topodiag.model.verdict import CauseStatus
@@ -247,22 +246,11 @@ INCIDENTS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "
 needs_incidents = pytest.mark.skipif(not INCIDENTS.exists(), reason=f"no incidents at {INCIDENTS}")
 
 
-def run_of(name: str) -> Benchmark:
-    (benchmark,) = bench([str(INCIDENTS / name / "nccl-tests")]).benchmarks
-    return benchmark
-
-
-@needs_incidents
-def test_one_hca_of_eight_is_the_cause_by_the_table_alone() -> None:
-    benchmark = run_of("benchmark-over-one-nic")
-    assert benchmark.severe
-    assert benchmark.hypotheses[0].cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
-
-
 @needs_incidents
 @examples("name", "verdict")
 def test_a_table_alone_is_not_called_low_where_another_machine_would_explain_it(name: str, verdict: str) -> None:
-    assert run_of(name).verdict == verdict
+    (benchmark,) = bench([str(INCIDENTS / name / "nccl-tests")]).benchmarks
+    assert benchmark.verdict == verdict
 
 
 @needs_incidents
