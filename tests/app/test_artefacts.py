@@ -54,13 +54,6 @@ def test_a_verdict_without_causes_has_nothing_to_write_and_says_so(tmp_path: Pat
     assert "there is nothing to write" in (tmp_path / "fix" / CHECKS).read_text()
 
 
-def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path: Path) -> None:
-    (tmp_path / "notes").write_text("mine")
-    with pytest.raises(InputError, match="something in it"):
-        write_artefacts(str(tmp_path), diagnosed(), [])
-    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
-
-
 @pytest.mark.parametrize("target", ["gone/there", "fix"])
 def test_a_link_to_nothing_is_no_folder_to_write_to(target: str, tmp_path: Path) -> None:
     (tmp_path / "fix").symlink_to(target)

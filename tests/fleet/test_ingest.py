@@ -246,13 +246,9 @@ def test_the_wrong_file_is_named_in_one_line(tmp_path: Path, text: bytes, says: 
         assert "\n" not in str(caught.value)
 
 
-def test_many_wrong_files_are_one_error_and_one_among_good_ones_a_note(tmp_path: Path) -> None:
+def test_a_wrong_file_among_good_ones_is_a_note(tmp_path: Path) -> None:
     for name in ("x", "y"):
         (tmp_path / name).write_text("hello\n")
-    with pytest.raises(InputError, match="hold no NCCL record"):
-        ingest([str(tmp_path / "x"), str(tmp_path / "y")])
-    with pytest.raises(InputError, match="hold no NCCL record"):
-        ingest([str(tmp_path)])
     (tmp_path / "z").write_bytes(rank_log(0))
     got = ingest([str(tmp_path / "x"), str(tmp_path / "z")])
     assert len(got.notes) == 1

@@ -36,6 +36,7 @@ def test_an_unknown_name_is_told_with_the_nearest() -> None:
     with pytest.raises(InputError, match="no such fixture") as error:
         fixture_path("gdr-of")
     assert error.value.hint.startswith("did you mean gdr-off")
+    assert error.value.hint.endswith("topodiag fixtures lists them")
 
 
 def test_packing_twice_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:

@@ -129,8 +129,6 @@ def test_a_shipped_machine_and_a_pattern_are_paths(tmp_path: Path) -> None:
     ) == 2
     with pytest.raises(InputError, match="matches no file"):
         gather([str(tmp_path / "*.txt")])
-    with pytest.raises(InputError, match=r"no such fixture.*topodiag fixtures lists them"):
-        gather(["fixture:nope"])
 
 
 def test_many_files_left_aside_are_one_line(tmp_path: Path) -> None:
