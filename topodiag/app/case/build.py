@@ -15,6 +15,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, read_piece, re
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.layout import LayoutError
@@ -24,8 +25,10 @@ from topodiag.verdict import one_node, scheduled
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.timeline import timeline
+from topodiag.words.units import fold_hosts, plural
 
 if TYPE_CHECKING:
+    from topodiag.app.case.progress import TextRead
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
 
@@ -38,6 +41,8 @@ JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""
 LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
 """Kinds of files of where ranks sit, each with the option of `place` that reads it."""
+_MAY_BE_TROUBLE = regex(r"(?i)error|fail|fatal|critical|exception|abort|kill|HTTP/[\d.]{1,3}\" 5\d\d\b")
+"""Words of lines that may be errors which no catalogue knows."""
 JOINED = frozenset({*LAYOUTS, Kind.PODS, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
 
@@ -119,11 +124,24 @@ def _alive(intake: Intake) -> Case:
         raise refusal(intake, JUDGED, "evidence that can be judged")
     from topodiag.app.case.progress import lone_job  # noqa: PLC0415 - the catalogue of sentences, for texts only
 
-    progress, jobs, lacks = lone_job(intake, texts)
-    gaps = (NotObserved(PART, lacks), NotObserved(PART, ANY_EVIDENCE))
+    progress, jobs, read = lone_job(intake, texts)
+    gaps = (NotObserved(PART, _lacks(read, len(texts))), NotObserved(PART, ANY_EVIDENCE))
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
     aside = left_out(intake.beside(*_OF_PROGRAMS))
     return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(*gaps, *aside))
+
+
+def _lacks(read: Sequence[TextRead], count: int) -> str:
+    """What `count` texts lack to judge anything of them. An exception that a program caught, or a last line of
+    an error, may be trouble."""
+    quiet = not any(text.last is not None or any(map(_MAY_BE_TROUBLE.search, text.lines)) for text in read)
+    lacks = f"no line of NCCL, a GPU{', a link or known trouble' if quiet else ' or a link'}"
+    if any(text.progress for text in read):
+        return lacks
+    hosts = [text.logs_of for text in read if text.logs_of]
+    if len(hosts) == count:
+        return f"{lacks} in the log of {fold_hosts(sorted(frozenset().union(*hosts)))}"
+    return f"{plural(count, 'text')} without a line of NCCL, a GPU or a link"
 
 
 def _with_merged_nodes(case: Case) -> Case:

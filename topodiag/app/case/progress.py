@@ -37,7 +37,7 @@ from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import Case
 from topodiag.verdict.state import STEP_OF
 from topodiag.words.colours import without_colours
-from topodiag.words.units import fold_hosts, grouped, plural
+from topodiag.words.units import grouped
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -85,31 +85,19 @@ def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
     return replace(case, progress=progress, jobs=tuple(replace(job, done=done(job)) for job in case.jobs))
 
 
-def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...], str]:
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[tuple[Progress, ...], tuple[Job, ...], list[TextRead]]:
     """The progress of texts of which nothing else can be judged; a job where one ends with a traceback, or all show
-    their work done; and what the texts lack."""
+    their work done; and the texts themselves."""
     read = tuple(_read_all(intake, pieces))
     progress = tuple(line for _, text in read for line in text.progress)
     last = tuple(text.last for _, text in read if text.last is not None and text.last.details["last"])
     done = () if last or any(text.progress and not text.done for _, text in read) else _all_done(read)
-    lacks = _lacks([text for _, text in read], len(pieces))
+    texts = [text for _, text in read]
     if not (last or done):
-        return progress, (), lacks
+        return progress, (), texts
     files = (*map(file_of, last), *(origin.source for origin in done))
     job = job_of("job", events=last, files=files, done=done, progress=progress if done else ())
-    return progress, named(by_number(job)), lacks
-
-
-def _lacks(read: Sequence[TextRead], count: int) -> str:
-    """What `count` texts lack to judge anything of them. An exception that a program caught may be trouble."""
-    quiet = all(text.last is None for text in read)
-    lacks = f"no line of NCCL, a GPU{', a link or known trouble' if quiet else ' or a link'}"
-    if any(text.progress for text in read):
-        return lacks
-    hosts = [text.logs_of for text in read if text.logs_of]
-    if quiet and len(hosts) == count:
-        return f"{lacks} in the log of {fold_hosts(sorted(frozenset().union(*hosts)))}"
-    return f"{plural(count, 'text')} without a line of NCCL, a GPU or a link"
+    return progress, named(by_number(job)), texts
 
 
 def _all_done(read: Iterable[tuple[str, TextRead]]) -> tuple[Origin, ...]:
