@@ -2,7 +2,7 @@
 
 from tests.evidence.filled import node_by
 from tests.tables import examples
-from topodiag.evidence.amd.links import NODES, Kfd, pair_word
+from topodiag.evidence.amd.links import NODES, Kfd, link_gbs, pair_word
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
@@ -42,3 +42,8 @@ def test_links_say_what_joins_a_pair(links: list[tuple[int, int, int, int, int]]
     """Links by the nodes that they join, their type, weight and bandwidth; what a pair has, or that it has nothing."""
     matrix = {" ".join(pair): fact.value for pair, fact in node_of(tree(*links)).smi_matrix.items()}
     assert {pair: matrix.get(pair, "") for pair in words} == words
+
+
+@examples("lane", "link", "gbs")
+def test_a_link_has_the_lower_of_its_rates_that_are_above_nothing(lane: str, link: str, gbs: float) -> None:
+    assert link_gbs(lane, link) == (gbs or None)
