@@ -39,6 +39,9 @@ OF_SUMMARY = 6
 _MOST_IDLE = 40
 """Lines between an exception and the signal by which the process that it left behind was ended: its stack, mostly."""
 
+_OF_REPORT = ("Exited with exit code ", "Subject: Job ")
+"""How lines of LSF's report begin."""
+
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
 
@@ -48,7 +51,8 @@ class EndContext:
 
     def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
-        self._signals = lines_of([event for event in events if event.details.get("how") in ("killed", "stopped")])
+        self._signals = _lines_how(events, "killed", "stopped")
+        self._limits = _lines_how(events, "limit")
         self._hows = {event.details.get("how") for event in events if not self._says_less(event)}
         self._goes_wrong = any(event.kind != "note" for event in others) or any(map(_ends_a_launcher, events))
         self._goes_wrong |= job.is_past and self._hows == {"exception"}  # another start stands below: this one ended
@@ -64,7 +68,11 @@ class EndContext:
         self._removed = _removed(events)
 
     def _says_less(self, event: Event) -> bool:
-        """Whether this is a launcher's word that a process ended with some code, which names its signal right below."""
+        """Whether this is a launcher's word that a process ended with some code, which names its signal right below, or
+        one of a scheduler's report that says that the job reached its limit."""
+        source, line = place_of(event)
+        if event.text.startswith(_OF_REPORT):
+            return any(abs(line - limit) <= _MOST_IDLE for limit in self._limits.get(source or "", ()))
         # Hydra gives a signal as an exit code first.
         is_uncoded = "code" not in event.details or event.text.startswith("=   EXIT CODE: ")
         return event.details.get("how") == "exit" and is_uncoded and self._is_signal_below(event, OF_SUMMARY)
@@ -146,6 +154,11 @@ def lines_of(events: Sequence[Event]) -> dict[str, list[int]]:
     """By file the lines of these events, in their order."""
     lines = grouped((source, line) for source, line in map(place_of, events) if source is not None)
     return {source: sorted(of_file) for source, of_file in lines.items()}
+
+
+def _lines_how(events: Sequence[Event], *hows: str) -> dict[str, list[int]]:
+    """The same of ends of these kinds."""
+    return lines_of([event for event in events if event.details.get("how") in hows])
 
 
 def _removed(events: Sequence[Event]) -> frozenset[str]:
