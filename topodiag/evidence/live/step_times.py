@@ -120,17 +120,19 @@ class _Start:
             self.parts[row] = step_line.parts
 
     def extend(self, run: Run, lines: Sequence[int]) -> None:
-        """The lines of a run whose numbers did not come before; `lines` are those of the file."""
-        own, row = slice(bisect_right(run.numbers, self.last), None), len(self.columns["row"])
-        numbers = run.numbers[own]
-        size = len(numbers)
+        """The lines of a run as `add` takes each; `lines` are those of the file."""
+        counted = {unit: bisect_right(run.numbers, self.lasts.get(unit, -1)) for unit in run.values}
+        begin, row = min(counted.values()), len(self.columns["row"])
+        size = len(run.lines) - begin
         for unit, values in run.values.items():
             column = self.values[unit]
-            column.extend(repeat(nan, row - len(column)))
-            column.extend(values[own])
-            self.lasts[unit] = self.last = run.numbers[-1]
-        work = repeat(nan, size) if run.work is None else run.work[own]
-        cells = (numbers, run.times[own], work, repeat(nan, size), repeat(0, size), lines[own], range(row, row + size))
+            column.extend(repeat(nan, row + counted[unit] - begin - len(column)))
+            column.extend(values[counted[unit] :])
+            self.lasts[unit] = max(self.lasts.get(unit, -1), run.numbers[-1])
+        self.last = max(self.last, run.numbers[-1])
+        own, none = slice(begin, None), [nan] * size
+        work = none if run.work is None else run.work[own]
+        cells = (run.numbers[own], run.times[own], work, none, repeat(0, size), lines[own], range(row, row + size))
         for column, several in zip(self.columns.values(), cells, strict=True):
             column.extend(several)
         for line in run.lines[own]:
@@ -189,7 +191,7 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
             several.append(_Start(step_line.total, step_line.bar))
         time = without_clock(before[-300:])[1]
         several[-1].add(step_line, step_line.number, time, places[number - 1], line.strip()[:MAX_QUOTE])
-        if run is not None and run.numbers[-1] > several[-1].last:
+        if run is not None:
             several[-1].extend(run, places[number - 1 : number - 1 + len(run.lines)])
         taken += len(run.lines) if run is not None else 1
         if taken >= MAX_STEPS:
