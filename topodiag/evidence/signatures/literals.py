@@ -184,8 +184,7 @@ class Window:
         """The number of the line in which this byte stands. Line ends are counted from the place that was asked for
         last: for places in a row, all of them once."""
         before, number = self.counted
-        between = line_ends(self.data, min(before, place), max(before, place))
-        number += between if place >= before else -between
+        number += line_ends(self.data, before, place) if place >= before else -line_ends(self.data, place, before)
         self.counted = place, number
         return number
 
