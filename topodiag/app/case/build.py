@@ -28,7 +28,7 @@ from topodiag.verdict.timeline import timeline
 from topodiag.words.units import fold_hosts, plural
 
 if TYPE_CHECKING:
-    from topodiag.app.case.progress import TextRead
+    from topodiag.app.case.text_read import TextRead
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
 

@@ -1,10 +1,10 @@
 """Proof of life in texts of jobs: what programs printed while they worked, counted by the catalogue of sentences over
-whole files, and how a text ends: in the middle of a line, or with a traceback."""
+whole files, and which of the ends that a log names ended a launch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 
 from topodiag.app.case.job_numbers import (
@@ -18,53 +18,22 @@ from topodiag.app.case.job_numbers import (
     without_stream,
 )
 from topodiag.app.case.ras import job_of
-from topodiag.app.case.starts import Starts, ranks_behind
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, blocks_of
+from topodiag.app.case.starts import ranks_behind
+from topodiag.app.case.text_read import NOTHING, TextRead, read_text
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar import ends as text_ends
-from topodiag.evidence.nccl_log.grammar.ends import OF_SOURCE, facts_of
+from topodiag.evidence.nccl_log.grammar.ends import OF_SOURCE
 from topodiag.evidence.nccl_log.input.json_lines import MENDED
-from topodiag.evidence.nccl_log.input.streams import Reading
-from topodiag.evidence.signatures import engine
-from topodiag.evidence.signatures.literals import windows
-from topodiag.evidence.signatures.wrappers import is_of_service, of_one_process
 from topodiag.fleet.read_ahead import ReadAhead
-from topodiag.lazy import dataclass
-from topodiag.model.errors import InputError
 from topodiag.model.events import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.job import Event, Job
-from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.provenance import Origin
 from topodiag.model.result import Case
-from topodiag.verdict.state import STEP_OF
-from topodiag.words.colours import without_colours
 from topodiag.words.units import grouped
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextRead:
-    """What a text counts while its program works (`progress`), and how it ends: `is_cut` in the middle of a line; with
-    the traceback of an exception (`last`), None without. `lines` are the numbers of its last lines, by their text;
-    `began` is the last line on which a program says that it starts, `starts` knows those on which its head stands
-    again; `done` is the last one that shows its work done (its word, or its last step), 0 where one started below it,
-    `word` is its last own line, with its number; `handled` are exceptions that a program handled when another one was
-    raised; `logs_of` are the hosts whose systems wrote it, by the form of its last lines."""
-
-    progress: tuple[Progress, ...] = ()
-    is_cut: bool = False
-    began: int = 0
-    starts: Starts = field(default_factory=Starts)
-    done: int = 0
-    word: tuple[int, str] = (0, "")
-    last: Event | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
-    handled: frozenset[str] = frozenset()
-    logs_of: frozenset[str] = frozenset()
-
-
-_NOTHING = TextRead()
 
 
 def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
@@ -108,7 +77,7 @@ def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[str, Te
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
-            yield piece.name, _read(intake, piece)
+            yield piece.name, read_text(intake, piece)
 
 
 def look_ahead(intake: Intake) -> ReadAhead[TextRead]:
@@ -116,7 +85,7 @@ def look_ahead(intake: Intake) -> ReadAhead[TextRead]:
     files = [piece for piece in intake.pieces if piece.path != STDIN]
     codings = (tuple(layer for layer in piece.coding if layer not in MENDED) for piece in files)
     pieces = {piece.name: replace(piece, coding=coding) for piece, coding in zip(files, codings, strict=True)}
-    return ReadAhead(partial(_read, Intake()), pieces)  # files alone: no other process has standard input
+    return ReadAhead(partial(read_text, Intake()), pieces)  # files alone: no other process has standard input
 
 
 def with_progress(jobs: Sequence[Job], ahead: ReadAhead[TextRead], workers: int | None = None) -> tuple[Job, ...]:
@@ -157,7 +126,7 @@ def _with_waits(events: Sequence[Event]) -> Iterator[Event]:
 def _last_line(event: Event, read: Mapping[str, TextRead]) -> int:
     """Where an event stands once more among the last lines of its text, 0 where it does not: of equal lines an event
     has the first."""
-    return read.get(file_of(event), _NOTHING).lines.get(event.text.strip(), 0) if event.count > 1 else 0
+    return read.get(file_of(event), NOTHING).lines.get(event.text.strip(), 0) if event.count > 1 else 0
 
 
 def _where_last(event: Event, read: Mapping[str, TextRead]) -> Event:
@@ -242,8 +211,6 @@ _OF_LEAVING = frozenset({"other", "peer closed"})
 """Kinds of events that ranks meet when others leave."""
 _REFUSED = ("ncclInvalid", "invalid usage", "invalid argument")
 """Words of the results with which NCCL refuses a call."""
-_BEGAN, _DONE = "progress.began", "progress.done"
-"""Lines that a program or its launcher prints once: when it starts, and when its work is done."""
 _ALL_ENDED = ("=   EXIT CODE: ", "=   KILLED BY SIGNAL: ", "mpirun noticed ", "mpiexec noticed ", "mpirun detected ")
 """How lines of mpirun's begin when all of its processes have ended."""
 _FAR = 200
@@ -336,7 +303,7 @@ def _refused_starts(job: Job, read: Mapping[str, TextRead]) -> list[Event]:
         event
         for event in refused
         if line_of(event) < ran.get(file_of(event), 0)
-        or (event.details.get("how") in _AT_START and _is_far_above(event, read.get(file_of(event), _NOTHING)))
+        or (event.details.get("how") in _AT_START and _is_far_above(event, read.get(file_of(event), NOTHING)))
     ]
 
 
@@ -350,58 +317,3 @@ def _needs_progress(job: Job) -> bool:
     ended = any(event.kind == "ended" for event in job.events)
     in_part = len(job.ranks) < job.world_size or not len(job.connections.flows.via)
     return ended or in_part or any(comm.unfinished or comm.destroyed for comm in job.communicators)
-
-
-def _read(intake: Intake, piece: Piece) -> TextRead:
-    """The progress of a text, and how it ends; nothing of one that is gone."""
-    tail, starts = bytearray(), Starts()
-    try:
-        with blocks_of(intake, piece, Reading()) as blocks:
-            seen = starts.seen(windows(_remembering(blocks, tail)))
-            read = engine.read_windows(seen, piece.name, "", "progress")
-    except InputError:
-        return _NOTHING
-    counted, above = read.progress, read.breaks - tail.count(b"\n")
-    texts = [line.rstrip("\r") for line in without_colours(bytes(tail)).decode("utf-8", "replace").split("\n")]
-    lines, bare = {text.strip(): above + at for at, text in enumerate(texts, 1)}, of_one_process(texts)
-    handled = text_ends.handled_exceptions(bare)
-    last = _last_event(texts, bare, handled, above, piece.name)
-    began = max((line.last.line or 0 for line in counted if line.kind == _BEGAN), default=0)
-    done = max((line.last.line or 0 for line in counted if line.kind == _DONE or _is_last_step(line)), default=0)
-    done = done if done > began and done > starts.last([done]) else 0
-    progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
-    is_cut = bool(tail) and not tail.endswith(b"\n")
-    raised = frozenset(texts[at].strip() for at in handled)
-    word = text_ends.above_epilogue(bare, len(bare) - 1)
-    own_word = (above + word + 1, bare[word])
-    return TextRead(progress, is_cut, began, starts, done, own_word, last, lines, raised, text_ends.logs_of(texts))
-
-
-def _is_last_step(line: Progress) -> bool:
-    """Whether the last line of steps is that of the last step, by its own word; beside an epoch they may be its own."""
-    step = STEP_OF.search(line.last.text)
-    return step is not None and step[1] == step[2] and "epoch" not in line.last.text.lower()
-
-
-def _last_event(
-    texts: Sequence[str], bare: Sequence[str], handled: frozenset[int], above: int, name: str
-) -> Event | None:
-    """The end of the process whose traceback, or own error, stands last in a text; `above` lines stand above `texts`,
-    its last ones, and `bare` are these without the label of the one process that printed them."""
-    if (last := text_ends.last_traceback(bare, handled)) is not None:
-        named = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
-        line, details = last.line, {**facts_of(last.text), **named, "last": "" if last.caught else "1"}
-    elif (error := text_ends.last_error(bare)) is not None:
-        line, details = error, {"how": "last error", "what": bare[error].strip()[:120], "last": "1"}
-    else:
-        return None
-    if is_of_service(texts[line]):
-        return None
-    origin = Origin(name, above + line + 1, texts[line][:MAX_QUOTE])
-    return Event("ended", texts[line], "", level="APP", secondary=True, details=details, origin=origin)
-
-
-def _remembering(blocks: Iterable[bytes], tail: bytearray) -> Iterator[bytes]:
-    for block in blocks:
-        tail[:] = (tail + block[-text_ends.MOST_OF_END :])[-text_ends.MOST_OF_END :]
-        yield block
