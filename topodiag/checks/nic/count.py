@@ -16,7 +16,7 @@ from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Nic, NicRole
+from topodiag.model.devices import Nic, NicRole, PciDevice
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
@@ -231,7 +231,11 @@ def _without_near_nic(node: Node, nics: Sequence[Nic]) -> tuple[str, ...]:
 
 
 def _idle(node: Node) -> tuple[Nic, ...]:
-    """NIC functions without an RDMA device that are of the compute NICs' product."""
+    """NIC functions without an RDMA device that are of the compute NICs' product, or InfiniBand by class."""
     kinds = {product(nic) for nic in compute_nics(node)} - {""}
     bare = [nic for nic in node.nics if not (nic.rdma_name or nic.smi_label or nic.netdevs or nic.is_vf.value)]
-    return tuple(nic for nic in bare if product(nic) in kinds)
+    return tuple(nic for nic in bare if product(nic) in kinds or _is_infiniband(node.pci_of(nic)))
+
+
+def _is_infiniband(function: PciDevice | None) -> bool:
+    return function is not None and function.class_code.get(0) >> 8 == 0x0207

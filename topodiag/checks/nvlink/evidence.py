@@ -109,6 +109,8 @@ def _count(node: Node, gpu: Gpu) -> LinkCount:
     counted = _from_matrix(node, gpu, spec)
     if counted is not None:
         return counted
+    if note:
+        return LinkCount(gpu, spec, why=f"the driver says of its NVLinks: {note}")
     return LinkCount(gpu, spec, why="neither its links nor an NVLink count in `topo -m` were seen")
 
 

@@ -32,19 +32,20 @@ INIT_FILES = regex(r"\b(?:init|bootstrap)\.cc:\d")
 class OpenInit:
     """An init that not all members finished: how many did, how many left no line (`who`, with the host that the
     others leave), and what that is worth. `cut`: the
-    log is a piece that may end in an init that went well. `nearly`: few. `went_on`: what the job printed while it
-    worked, after this init began."""
+    log is a piece that may end in an init that went well. `torn`: lines are lost, the init is done. `nearly`: few.
+    `went_on`: what the job printed while it worked, after this init began."""
 
     done: int
     missing: int
     who: str
     cut: bool
+    torn: bool
     nearly: bool
     went_on: Progress | None = None
 
     @property
     def certainty(self) -> tuple[Severity, Confidence]:
-        if self.cut or self.went_on is not None:
+        if self.cut or self.torn or self.went_on is not None:
             return Severity.INFO, Confidence.LOW
         return (Severity.WARNING, Confidence.MEDIUM) if self.nearly else (Severity.ERROR, Confidence.HIGH)
 
@@ -53,8 +54,12 @@ class OpenInit:
         if self.went_on is not None:
             number, what = self.went_on.number, PROGRESS_WORDS.get(self.went_on.kind, "lines of progress")
             return f" printed no Init COMPLETE, and the job went on: {number} {what}"
-        silent = f"; {self.who} printed no line at all" if self.missing else ""
-        return f" printed no Init COMPLETE{silent}" + (", or the log was cut" if self.cut else "")
+        words = " printed no Init COMPLETE"
+        if self.torn:
+            words = " printed no Init COMPLETE, but other ranks of their host did: lines are torn"
+        if self.missing:
+            words += f"; {self.who} printed no line at all"
+        return words + (", or the log was cut" if self.cut else "")
 
 
 class InitNotFinished(JobCheck, id="JOB001"):
@@ -136,7 +141,7 @@ class InitNotFinished(JobCheck, id="JOB001"):
         by_rank = job.by_rank
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = hosts_with(job, ranks)
-        init = _init_of(job, communicator, open_at)
+        init = _init_of(job, communicator, open_at, hosts)
         severity, confidence = init.certainty
         first = f"look first at {init.who}, which printed no line" if init.missing else _first(job, communicator, ranks)
         silent = _silent(job, communicator) if severity is not Severity.INFO else []
@@ -185,15 +190,20 @@ class InitNotFinished(JobCheck, id="JOB001"):
         )
 
 
-def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int]) -> OpenInit:
-    """How an init stands whose members `open_at` did not finish."""
-    nranks = communicator.nranks
+def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts: Sequence[str]) -> OpenInit:
+    """How an init stands whose members `open_at`, on these hosts, did not finish."""
+    by_rank, nranks = job.by_rank, communicator.nranks
     done = int(communicator.completed.sum())
     missing = sum(bool(communicator.ranks[at] < 0) for at in range(nranks))
     nearly = bool(done) and done + len(open_at) == nranks and len(open_at) * 10 <= done
     # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
     cut = not failed(job) and ((done == 0 and missing >= nranks - missing) or job.is_cut)
-    return OpenInit(done, missing, _who(job, communicator, missing), cut, nearly, went_on(job, communicator.origin))
+    # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
+    finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
+    torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
+    return OpenInit(
+        done, missing, _who(job, communicator, missing), cut, torn, nearly, went_on(job, communicator.origin)
+    )
 
 
 def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:
@@ -231,6 +241,10 @@ def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
         return "connections were being made"
     if communicator.rings or communicator.trees:
         return "the rings were built"
+    if here & set(communicator.graphs):
+        return "the graph search was done"
+    if here & set(communicator.systems):
+        return "the topology was found"
     processes = [process for process in job.processes if process.host in here]
     return "bootstrap was set up" if any(process.bootstrap for process in processes) else "Init START"
 
