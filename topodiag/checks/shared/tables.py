@@ -17,18 +17,26 @@ from topodiag.model.node import Node
 from topodiag.model.tables import Row, Table
 from topodiag.words.states import BAD, GOOD
 from topodiag.words.text import words_of_name
-from topodiag.words.units import few, in_mhz
+from topodiag.words.units import few, in_mhz, in_ms, spell_bytes
 
 BUSY_PERCENT = 50.0
 SLOW_SHARE = 0.5
 """Share of the busy peers' clock below which a busy GPU is slow: power caps keep it above."""
+TIMES, CLOSE, LEAST_MS = 2.0, 1.3, 20.0
+"""A rank is late in its own work at so many times the median, where the others are within `CLOSE` of it, and by so many
+milliseconds: below that no other rank waits long."""
 MOST_AGREE = 0.6
 """Hosts of a list that must agree before one of them is odd."""
+LEAST_SHARE = 0.9
+"""Part of the peers' memory below which it is another one."""
+PAIR = 2
+"""GPUs of which none is usual: the better one is what both should be."""
 HOT_C = 90
 """Degrees at which GPUs of all kinds slow down, or are about to."""
 MOST_TOTAL = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
 """Totals from which NVLinks have errors: those of one link in `checks/nvlink/limits.toml`."""
 MOST_SHOWN = 50
+_FAULT_OF_PART = {"nvlink": "nvlink.down", "gpu": "gpu.count_low", "port": "nic.missing"}
 _FAULT_OF_STATE = {"nvlink": "nvlink.down", "gpu": "gpu.lost", "port": "nic.port_down"}
 _FAULT_OF_SETUP = {
     "mtu": "network.mtu",
@@ -73,6 +81,14 @@ def _fault_at(table: Table, place: int, kind: str, words: str) -> Event:
     return _fault(kind, f"{' '.join(row.origin.text.split())[:200]}: {words}", row)
 
 
+def _whose(row: Row, place: int) -> str:
+    """What a row is of, in its own words."""
+    named = next(
+        (f"{name} {row.cells[name]}" for name in (tables.RANK, tables.GPU, tables.HOST) if name in row.cells), ""
+    )
+    return named or row.label or f"row {place + 1}"
+
+
 def _states(table: Table) -> Iterator[Event]:
     """A part that is down where nearly all others are up."""
     for part, fault in _FAULT_OF_STATE.items():
@@ -82,6 +98,16 @@ def _states(table: Table) -> Iterator[Event]:
         if outlier is not None and not outlier.usual:
             for place in outlier.outliers:
                 yield _fault_at(table, place, fault, f"{outlier.count} of {outlier.of} are not")
+
+
+def _counts(table: Table) -> Iterator[Event]:
+    """Fewer of a part than the table says there should be."""
+    for part, fault in _FAULT_OF_PART.items():
+        wanted = table.column(f"{tables.WANT}{part}")
+        for place, cell in table.column(f"{tables.HAVE}{part}").items():
+            has, wants = _number(cell), _number(wanted.get(place, ""))
+            if has is not None and wants is not None and 0 <= has < wants:
+                yield _fault_at(table, place, fault, f"{has:g} of {wants:g}")
 
 
 def _memory(table: Table) -> Iterator[Event]:
@@ -102,6 +128,28 @@ def _clocks(table: Table) -> Iterator[Event]:
         for place in slow.outliers:
             words = f"{in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
             yield _fault_at(table, place, "gpu.clocks", words)
+
+
+def _late(table: Table) -> Iterator[Event]:
+    """A rank whose own part of a step takes far longer than the others'. Of several steps the shortest counts: one may
+    hold a checkpoint."""
+    for name in table.columns:
+        if not name.startswith(tables.TIME):
+            continue
+        to_ms = 1.0 if name.endswith("ms") else 1000.0
+        places: dict[str, int] = {}
+        times: dict[str, float] = {}
+        for place, cell in table.column(name).items():
+            who, took = _whose(table.rows[place], place), _number(cell)
+            if took is not None and took * to_ms < times.get(who, float("inf")):
+                times[who], places[who] = took * to_ms, place
+        late = far(times, factor=TIMES, floor=LEAST_MS, close=CLOSE)
+        if late is None or "rank" not in " ".join(times).lower():
+            continue
+        usual, part = in_ms(late.usual * 1000), name.removeprefix(tables.TIME)
+        for who in late.outliers:
+            words = f"{who}: {part} {in_ms(times[who] * 1000)}, {usual} by the median"
+            yield _fault("job.rank_late", words, table.rows[places[who]])
 
 
 def _differ(table: Table) -> Iterator[Event]:
@@ -179,6 +227,7 @@ def _agents(table: Table) -> Iterator[Event]:
 def _odd_gpus(table: Table) -> Iterator[Event]:
     """GPUs with a value that no check asks about, and that a sound GPU does not show. It does not say what is wrong, if
     anything is: it is quoted, and leaves open whether the machine is well."""
+    groups: dict[str, list[tuple[Row, int]]] = defaultdict(list)
     for row in table.rows:
         cells, name = row.cells, f"GPU{row.cells.get(tables.GPU)}"
         if tables.FAILED_READING in cells:
@@ -187,6 +236,18 @@ def _odd_gpus(table: Table) -> Iterator[Event]:
             yield _fault(REMARK, f"{name}: its compute mode lets no program use it", row)
         if int(cells.get(tables.CELSIUS, 0)) >= HOT_C:
             yield _fault(REMARK, f"{name}: {cells[tables.CELSIUS]} C", row)
+        if tables.MEMORY_MIB in cells and tables.PRODUCT in cells:
+            groups[cells[tables.PRODUCT]].append((row, int(cells[tables.MEMORY_MIB])))
+    for group in groups.values():
+        from statistics import mode  # noqa: PLC0415 - slow to load
+
+        sizes = [size for _, size in group]
+        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
+        for row, size in group:
+            if 0 < size < LEAST_SHARE * usual:
+                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
+                words = f"GPU{row.cells[tables.GPU]}: its memory is {own}, and others of its kind have {others}"
+                yield _fault(REMARK, words, row)
 
 
 def _given_out(table: Table) -> Iterator[Event]:
@@ -238,6 +299,6 @@ def _number(cell: str) -> float | None:
 
 
 _RULES: tuple[Callable[[Table], Iterator[Event]], ...] = (
-    _states, _memory, _clocks, _differ, _waits, _links, _devices, _agents, _odd_gpus, _given_out,
+    _states, _counts, _memory, _clocks, _late, _differ, _waits, _links, _devices, _agents, _odd_gpus, _given_out,
     _totals, _numa,
 )  # fmt: skip

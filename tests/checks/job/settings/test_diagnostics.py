@@ -1,5 +1,6 @@
 """JOB013: what NCCL's own diagnostics say, what it costs, and which of their lines are no fault."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.checks import jobs
@@ -64,15 +65,28 @@ def test_what_2_32_could_not_test_or_read_is_unknown(line: str) -> None:
     assert NcclReports().judge(job(line)).status is Status.UNKNOWN
 
 
-def test_settings_that_differ_are_a_note() -> None:
-    (finding,) = found(*env("NCCL_BUFFSIZE", ("(unset)", "0,1,2,3,4,5"), ("8388608", "6,7")))
-    assert finding.severity is Severity.INFO
-    assert "NCCL_BUFFSIZE=" in finding.observed
+def test_a_setting_that_must_agree_is_a_warning_and_another_one_a_note() -> None:
+    (must,) = found(*env("NCCL_BUFFSIZE", ("(unset)", "0,1,2,3,4,5"), ("8388608", "6,7")))
+    assert must.message == "NCCL_BUFFSIZE differs between ranks: (unset) on ranks 0-5, 8388608 on ranks 6-7"
+    assert (must.severity, must.where.ranks) == (Severity.WARNING, (6, 7))
+    (may,) = found(*env("NCCL_IB_TIMEOUT", ("20", "0,1,2,3"), ("22", "4,5,6,7")))
+    assert may.severity is Severity.INFO
 
 
 @examples("lines")
 def test_what_is_meant_to_differ_is_silent(lines: list[str]) -> None:
     assert NcclReports().judge(job(*lines)).status is Status.CLEAN
+
+
+def test_a_setting_that_the_logs_show_as_well_is_told_once() -> None:
+    given = jobs.job(2)
+    processes = tuple(
+        replace(process, settings={"NCCL_ALGO": jobs.given("NCCL_ALGO", value)})
+        for process, value in zip(given.processes, ("Ring", "Tree"), strict=False)
+    )
+    diagnosis = read_diagnostics("\n".join(HEAD + line for line in env("NCCL_ALGO", ("Ring", "0"), ("Tree", "1"))), "x")
+    judged = replace(given, processes=(*processes, *given.processes[2:]), diagnostics=diagnosis)
+    assert NcclReports().judge(judged).status is Status.CLEAN
 
 
 def test_the_lines_are_found_in_the_output_of_a_job_behind_a_launcher(tmp_path: Path) -> None:

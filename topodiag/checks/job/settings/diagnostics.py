@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_with, quoted, rank_word
-from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER
+from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.logs import Line, named_by
 from topodiag.checks.shared.job.text import logged, world_of
@@ -66,7 +66,7 @@ def _posts_of(host: str, nic: str, lines: Sequence[Line]) -> NicPosts:
     return NicPosts(host, nic, posts, slow, threshold_ns, p99_ns, worst.origin)
 
 
-_SETTING = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=")
+_ENV = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
 _NO_DATA = regex(
     r"unavailable via|diagnostics incomplete|comparison may be|not usable|no kernel-log source|scan was truncated"
     r"|\bcannot \w|test unable to complete|capability probe timed out|external tool missing|^failed: "
@@ -98,10 +98,10 @@ class NcclReports(JobCheck, id="JOB013"):
         `ncclras -D`. NCCL tags differences and missing data alike as [INFO]: the text decides.
 
     When it stays silent
-        Lines that are [OK]: clean. Settings that are meant to differ, as NCCL_DEBUG_FILE of each process. Data that
-        NCCL could not read, or reports that not all ranks answered: unknown. Peer access that the test switched on for
-        itself. A NIC that is faster than the median; the mode of the IOMMU, its groups and ATS, which are no fault by
-        themselves.
+        Lines that are [OK]: clean. Settings that are meant to differ, as NCCL_DEBUG_FILE of each process, and those
+        that the logs show as well (JOB003). Data that NCCL could not read, or reports that not all ranks answered:
+        unknown. Peer access that the test switched on for itself. A NIC that is faster than the median; the mode of the
+        IOMMU, its groups and ATS, which are no fault by themselves.
 
     How to confirm
         ncclras -D                                     on a node of the job, while it runs
@@ -124,6 +124,7 @@ class NcclReports(JobCheck, id="JOB013"):
         findings = [
             *map(self._slow, slow),
             *(self._reported(judged, kind, lines) for kind, lines in of_kind if lines),
+            *(self._differing(judged, name, values) for name, values in _settings(judged, failed)),
         ]
         blind = next((diagnosis for diagnosis in failed if _NO_DATA.search(diagnosis.text)), None)
         unseen = quoted(f"{blind.subject}: {blind.text}") if blind is not None else ""
@@ -155,10 +156,25 @@ class NcclReports(JobCheck, id="JOB013"):
             evidence=[nic],
         )
 
+    def _differing(self, job: Job, name: str, values: Mapping[str, Diagnosis]) -> Finding:
+        """A setting that ranks have in several values, with NCCL's line of each."""
+        must = name in MUST_AGREE
+        diagnosis = min(values.values(), key=lambda line: len(line.ranks))
+        ranks, _ = _world(job, [diagnosis])
+        return self.finding(
+            self.where(hosts_with(job, ranks), ranks=ranks),
+            "settings differ",
+            f"{name} differs between ranks: "
+            + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in list(values.items())[:4]),
+            sure=must,
+            observed=quoted(diagnosis.text),
+            cost="the first collective fails or hangs" if must else "ranks may choose by different rules",
+            evidence=values.values(),
+        )
+
 
 def _lines_of(kind: Phrase, failed: Sequence[Diagnosis]) -> list[Diagnosis]:
-    lines = (line for line in failed if kind.words.search(f"{line.subject}: {line.text}"))
-    return [line for line in lines if not (_fast(line) or _is_meant(line))]
+    return [line for line in failed if kind.words.search(f"{line.subject}: {line.text}") and not _fast(line)]
 
 
 def _fast(line: Diagnosis) -> bool:
@@ -167,10 +183,19 @@ def _fast(line: Diagnosis) -> bool:
     return match is not None and float(match[1]) > float(match[2])
 
 
-def _is_meant(line: Diagnosis) -> bool:
-    """Whether a line tells of a setting that ranks have in values of their own."""
-    match = _SETTING.search(line.text)
-    return match is not None and (match[1] in MEANT_TO_DIFFER or nccl_variables.is_foreign(match[1]))
+def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[tuple[str, Mapping[str, Diagnosis]]]:
+    """Settings of several values, without those that each process has of its own and those that JOB003 tells."""
+    in_logs = job.settings()
+    by_name: dict[str, dict[str, Diagnosis]] = {}
+    for report in diagnosis:
+        match = _ENV.search(report.text)
+        if match is not None:
+            by_name.setdefault(match[1], {}).setdefault(match[2], report)
+    for name, values in sorted(by_name.items()):
+        own = name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name) or len(in_logs.get(name, ())) > 1
+        each_its_own = len(values) > 2 and all(len(line.ranks) <= 1 for line in values.values())
+        if not own and len(values) > 1 and not each_its_own:
+            yield name, values
 
 
 def _world(job: Job, lines: Sequence[Diagnosis]) -> tuple[list[int], str]:
