@@ -18,7 +18,7 @@ from topodiag.expect.as_built import as_built, narrow_links
 from topodiag.expect.calibration import calibration
 from topodiag.expect.expect import Expected, expected, verdict_of
 from topodiag.expect.hypotheses import Evidence, Explained, explain
-from topodiag.expect.other_runs import Judged, on_same_nodes
+from topodiag.expect.other_runs import Judged, alike_elsewhere, on_same_nodes
 from topodiag.expect.settings import nics_left
 from topodiag.model.bench import BenchDevice, BenchRow, Fit, Hypothesis, Timing
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
@@ -388,3 +388,16 @@ def test_a_guest_has_a_cloud_network() -> None:
 def test_a_node_without_gpus_falls_back_to_what_the_output_says() -> None:
     estimate = expected(run(gpu="NVIDIA H100 80GB HBM3"), Node("empty"))
     assert estimate.setup.confidence is Confidence.LOW
+
+
+def test_runs_on_other_nodes_that_reach_the_same_speak_against_a_fault_of_one_part() -> None:
+    def on(host: str, busbw: float) -> Judged:
+        slow = judged("all_reduce", busbw)
+        return replace(slow, run=replace(slow.run, devices=(BenchDevice(0, host, 0, "H100"),)))
+
+    one = on("n1", 368.0)
+    assert alike_elsewhere(one, (one, on("n2", 368.4), on("n3", 300.0), on("n1", 368.0))) == 1
+    lone, common = (causes("all_reduce", 8, 368.0, "DGX H100", 1, known=Evidence(alike=alike)) for alike in (0, 1))
+    part, alike = (next(c for c in found if "NVLinks of one GPU" in c.cause) for found in (lone, common))
+    assert part.likelihood > 4 * alike.likelihood
+    assert any(words.startswith("against: 1 run on other nodes") for words in alike.evidence)

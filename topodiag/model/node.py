@@ -220,6 +220,10 @@ class Node:
         return None if word is None else word != "none"
 
 
+_REPORT = {"", "nvidia", "amdgpu"}
+"""Drivers of GPUs whose tools report on them; "" for one that is not known."""
+
+
 class Sight(Enum):
     """What is known of a node's GPUs."""
 
@@ -277,4 +281,7 @@ def _driver_silence(node: Node) -> str:
         return f"NVML said {node.os.nvml_error.value}"
     gaps = [gap for gap in node.not_observed if Topic.GPUS in gap.of]
     silent = min(gaps, key=lambda gap: Topic.DRIVER not in gap.of, default=None)
-    return f"{silent.what}: {silent.why}" if silent is not None else ""
+    if silent is not None:
+        return f"{silent.what}: {silent.why}"
+    drivers = {device.driver.get("") for device in node.pci.values() if device.is_accelerator} - _REPORT
+    return f"the kernel's driver in use is {' and '.join(sorted(drivers))}" if drivers else ""

@@ -50,7 +50,7 @@ def test_a_text_of_which_nothing_else_is_known_is_read_once(tmp_path: Path, monk
         opened.append(piece.name)
         return blocks_of(intake, piece, reading)
 
-    monkeypatch.setattr("topodiag.app.case.progress.blocks_of", counted)
+    monkeypatch.setattr("topodiag.app.case.text_read.blocks_of", counted)
     diagnose.diagnose([str(file)])
     assert opened == [str(file)]
 

@@ -12,6 +12,7 @@ from tests.checks.excerpts import found
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.network.channels import SearchCollapsed, judge_narrow
+from topodiag.checks.network.interfaces import unreached
 from topodiag.checks.network.interfaces.check import WrongInterface
 from topodiag.checks.network.nodes_differ import NodesDiffer
 from topodiag.checks.network.sockets import SocketsInsteadOfRdma
@@ -332,3 +333,13 @@ def test_gloo_without_its_interface_names_the_variable_and_what_is_wrong_with_it
 @pytest.mark.parametrize("remote", ["10.2.7.9", "10.127.0.1", "2001:db8::7"])
 def test_gloo_that_is_refused_at_an_address_of_the_network_is_not_over_loopback(remote: str) -> None:
     assert not found("NET002", LOOPED.format(remote, 16))
+
+
+def test_the_addresses_of_a_process_are_asked_for_once_however_many_errors_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(unreached, "addresses_of", lambda process: asked.append(process.host) or set())
+    storm = jobs.job(2, 4, events=[jobs.event("other", f"error {number}") for number in range(100)])
+    assert list(unreached.by_own_bridge(WrongInterface(), storm)) == []
+    assert len(asked) == len(storm.processes)

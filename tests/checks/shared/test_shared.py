@@ -38,9 +38,11 @@ def test_the_odd_ones_are_those_that_most_do_not_agree_with(
     assert (outliers.outliers if outliers is not None else None) == odd
 
 
-@examples("values", "factor", "odd")
-def test_far_is_a_factor_from_the_median(values: list[float], factor: float, odd: tuple[int, ...] | None) -> None:
-    outlier = far(dict(enumerate(values)), factor=factor)
+@examples("values", "factor", "floor", "odd")
+def test_far_is_a_factor_and_a_floor_from_the_median(
+    values: list[float], factor: float, floor: float, odd: tuple[int, ...] | None
+) -> None:
+    outlier = far(dict(enumerate(values)), factor=factor, floor=floor)
     assert (outlier.outliers if outlier is not None else None) == odd
 
 

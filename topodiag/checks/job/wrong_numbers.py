@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from topodiag.checks.interface import JobCheck, quoted
+from topodiag.checks.interface import JobCheck, quoted, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.job import Event, Job
@@ -15,6 +15,8 @@ TWICE, BEYOND, WORLDS = "rank twice", "no such rank", "worlds"
 """Faults of lines that say so (evidence/signatures/catalogue/process.toml)."""
 _OF_FILE = regex(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.I)
 """How launchers and people name the output of a rank."""
+_MOST_NAMED = 4
+"""Ranks of which none is known to have come that are still worth a name."""
 
 
 def wrong_numbers(check: JobCheck, job: Job) -> Iterator[Finding]:
@@ -74,4 +76,6 @@ def _never_came(job: Job, known: Collection[int], world: int) -> str:
     named = {int(match[1]) for file in job.files for match in _OF_FILE.finditer(file.rpartition("/")[2])}
     seen = {*known, *named, *(rank.rank for rank in job.ranks)}
     missing = [rank for rank in range(min(world, 1 << 16)) if rank not in seen]
-    return f"; rank {missing[0]} never came" if len(missing) == 1 else ""
+    if len(missing) == 1:
+        return f"; rank {missing[0]} never came"
+    return f"; one of {rank_word(missing)} never came" if 1 < len(missing) <= _MOST_NAMED else ""

@@ -73,13 +73,14 @@ def far(
     values: Mapping[K, float],
     *,
     factor: float,
+    floor: float = 0.0,
     least: int = LEAST,
     most: float = QUARTER,
     close: float = inf,
 ) -> Far[K] | None:
-    """The peers whose value is more than `factor` times the median (`factor` above 1), or less than that (below 1).
-    None where there are fewer than `least`, where more than a part of `most` (one at least) would be odd, or where one
-    of the rest is further than `close` times from the median."""
+    """The peers whose value is more than `factor` times the median (`factor` above 1), or less than that (below 1),
+    and more than `floor` away from it. None where there are fewer than `least`, where more than a part of `most` (one
+    at least) would be odd, or where one of the rest is further than `close` times from the median."""
     if len(values) < least:
         return None
     from statistics import median  # noqa: PLC0415 - slow to load: fractions and random numbers
@@ -87,7 +88,9 @@ def far(
     usual = median(values.values())
     above = factor > 1
     outliers = tuple(
-        key for key, value in values.items() if (value > factor * usual if above else value < factor * usual)
+        key
+        for key, value in values.items()
+        if (value > factor * usual if above else value < factor * usual) and abs(value - usual) > floor
     )
     rest = [value for key, value in values.items() if key not in set(outliers)]
     if not outliers or not rest or len(outliers) > max(1, most * len(values)):

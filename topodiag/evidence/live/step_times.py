@@ -169,6 +169,7 @@ def lines_of_file(data: bytes) -> Sequence[int]:
     return array("I", accumulate(ends, initial=1))
 
 
+# One loop: whose step a line is, which series it goes on with and what else it begins hang on the lines above it.
 def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tuple[StepSeries, ...]:
     """The series of a text, in the order in which they begin. Units are seconds a step where the lines say it, else a
     rate; times are those that stand in the line. `lines` are those of the file (lines_of_file), () where they are those

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
+from topodiag.checks.job.start.missing_ranks import open_barrier
 from topodiag.checks.shared.job.text import Clocks, clocks_of, place_of
 from topodiag.model.job import Event, Job
 from topodiag.model.job_waits import WAITS
@@ -58,6 +59,7 @@ class EndContext:
         self._goes_wrong |= job.is_past and self._hows == {"exception"}  # another start stands below: this one ended
         self._goes_wrong |= not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = _explain_an_end(others)
+        self._waits = bool(open_barrier(job, over=True)[0])
         self._faulty = any("fault" in event.details for event in others)
         self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
         self._heads = lines_of([event for event in events if event.details.get("root")])
@@ -66,6 +68,7 @@ class EndContext:
         self._by_hand = lines_of([event for event in events if event.details.get("what") == "KeyboardInterrupt"])
         """Where somebody stopped a program at the terminal."""
         self._removed = _removed(events)
+        self._raised = lines_of([event for event in events if event.details.get("how") in ("exception", "cancelled")])
 
     def _says_less(self, event: Event) -> bool:
         """Whether this is a launcher's word that a process ended with some code, which names its signal right below, or
@@ -112,6 +115,10 @@ class EndContext:
             return True  # the kernel ends the process that holds most: of a training a worker of its loader
         if how in _OF_PROGRAM and is_below_one(event, self._heads):
             return False
+        if how in ("crash", "shutdown") and is_below_one(event, self._raised):
+            return True  # the interpreter takes down what still runs
+        if how == "limit" and self._waits:
+            return True
         if how == "killed" and ("named_rank" in event.details or is_below_one(event, self._heads)):
             return self._breaking.is_before(event)  # a peer that is gone kills nobody
         if how == "limit" or how in _OF_PROGRAM:

@@ -32,7 +32,11 @@ _BY_HAND = ("cancelled", "stopped", "hung up")
 
 _OF_JOB = consequences.NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 """Endings of a whole job or step, by a scheduler, and not of one of its processes."""
+_SEE_ABOVE = ("root cause above", "for the root cause", "error above", "stack trace above", "traceback above")
+"""Words of an exception that follows from one which stands above it. SOURCE: vLLM vllm/v1/engine/utils.py."""
 
+_REFERRED = ("died", "killed", "memory", "crash", "exception")
+"""Ends to which another one may refer; the first says least."""
 
 LAST_STAGE = 9
 """Behind the stages of endings.toml: that of an end of which another process's end is the cause."""
@@ -108,7 +112,7 @@ class ProcessDied(JobCheck, id="JOB009"):
             return self.clean(judged, "what ended, ended because of something else")
         of_one_file = len({event.origin.source for event in own if event.origin is not None}) <= 1
         times = _times(events)
-        first = _quoted(min(own, key=lambda event: _order(event, of_one_file, times)), own)
+        first = _quoted(_root(min(own, key=lambda event: _order(event, of_one_file, times)), events), own)
         return self.with_findings(judged, [self._died(judged, first, own, events)])
 
     def _died(self, judged: Job, event: Event, own: Sequence[Event], events: Sequence[Event]) -> Finding:
@@ -173,6 +177,18 @@ def _behind(event: Event) -> str:
     ranks = [int(rank) for rank in event.details.get("behind", "").split(",") if rank]
     line = event.details.get("line behind")
     return f": {rank_word(ranks)} had not printed '{line}', which all others had" if ranks else ""
+
+
+def _root(first: Event, events: Sequence[Event]) -> Event:
+    """The end right above an exception which says that its cause stands there, though a logger printed that one."""
+    ends = [event for event in events if event.details.get("how") in _REFERRED]
+    while any(map(first.details.get("message", "").__contains__, _SEE_ABOVE)):
+        source, at = place_of(first)
+        above = [(line, other) for other in ends for of, line in (place_of(other),) if of == source and line < at]
+        if not above:
+            break
+        first = max(above, key=lambda pair: (pair[1].details["how"] != "died", pair[0]))[1]
+    return first
 
 
 def _quoted(first: Event, own: Sequence[Event]) -> Event:

@@ -76,7 +76,7 @@ class FirstError(JobCheck, id="JOB005"):
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
 
     def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:
-        first, confidence, doubt = _weighed(job, *first_error.choose(primary, clocks_of(job)))
+        first, confidence, doubt = _weighed(job, primary, *first_error.choose(primary, clocks_of(job)))
         goes_on = _goes_on(job, primary)
         later = [event for event in errors if event is not first]
         device, peer = first.details.get("hca", ""), first_error.peer_of(job, first)
@@ -153,8 +153,15 @@ def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
     )
 
 
-def _weighed(job: Job, first: Event, confidence: Confidence, doubt: str) -> tuple[Event, Confidence, str]:
-    """The choice, less sure where only the application says it, or where a warning was not followed by a return."""
+def _weighed(
+    job: Job, primary: Sequence[Event], first: Event, confidence: Confidence, doubt: str
+) -> tuple[Event, Confidence, str]:
+    """The choice, surer where all ranks report the same of themselves: which came first does not matter then. Less sure
+    where only the application says it, or where a warning was not followed by a return."""
+    alike = {first_error.process_of(event) for event in primary if _letters(event) == _letters(first)}
+    is_own = first.kind in first_error.OWN and "peer" not in first.details
+    if confidence is Confidence.LOW and len(alike) >= len(job.ranks) > 1 and is_own:
+        confidence, doubt = Confidence.MEDIUM, f"; all {len(alike)} ranks report it"
     if first.level == "APP" and first.kind not in first_error.NO_CAUSE:
         confidence = min(confidence, Confidence.MEDIUM)
         doubt += "; as the application repeats it"
@@ -162,6 +169,10 @@ def _weighed(job: Job, first: Event, confidence: Confidence, doubt: str) -> tupl
     if first.kind in first_error.WARNINGS and (first.host, first.pid) not in unwound:
         confidence = min(confidence, Confidence.MEDIUM)
     return first, confidence, doubt
+
+
+def _letters(event: Event) -> str:
+    return "".join(filter(str.isalpha, event.text))
 
 
 def _who(job: Job, event: Event) -> str:

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Unpack
 
-from topodiag.checks.interface import FindingParts, JobCheck, hosts_with, hosts_word, rank_word, ranks_in
+from topodiag.checks.interface import FindingParts, JobCheck, hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
+from topodiag.model.job_waits import only_waited
 from topodiag.words.units import grouped, in_s, plural
 
 POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
@@ -38,7 +39,7 @@ def by_watchdog(check: JobCheck, job: Job) -> Iterable[Finding]:
     findings = [*by_calls(check, job)] or [*_by_progress(check, job)]
     if not findings and _lost_to_gpu(job):
         return
-    yield from findings or _waits(check, job)
+    yield from findings or [*_waits(check, job)] or _hung(check, job)
 
 
 def _lost_to_gpu(job: Job) -> bool:
@@ -187,6 +188,21 @@ def _elsewhere(events: Sequence[Event], alike: Sequence[Event]) -> str:
     ranks = ranks_in(alike)
     others = {_operation_words(event, []): event.rank for event in events if event.rank >= 0}
     return "".join([f", rank {rank} in {words}" for words, rank in others.items() if rank not in ranks][:2])
+
+
+def _hung(check: JobCheck, job: Job) -> Iterable[Finding]:
+    """That ranks waited until a watchdog, where its lines name no operation and the job names no error: what torch
+    prints while it dumps and ends, alone."""
+    if not only_waited(job):
+        return
+    events = [event for event in job.events if event.kind == "watchdog" and "watchdog ends" in event.details]
+    if events:
+        yield check.of_events(
+            events,
+            "hung without an operation",
+            f"ranks waited in an operation until the watchdog ended them: {quoted(events[0].text)}",
+            check.where(ranks=ranks_in(events)[:4096]),
+        )
 
 
 def _operation_words(first: Event, events: Sequence[Event]) -> str:

@@ -23,6 +23,8 @@ CAUSES = {
 }  # fmt: skip
 """How early in a chain of faults each kind stands: a lower one causes a higher one, hardly ever the reverse."""
 
+OWN = frozenset({"version", "cuda", "memory", "port", "plugin"})
+"""Kinds of what a process meets by itself, without another rank."""
 
 WARNINGS = frozenset({"topology", "plugin", "other", "ib async", "port"})
 """Kinds that jobs live with: an error only where the job shows that it failed."""
