@@ -33,7 +33,7 @@ class NarrowLinkInLog(JobCheck, id="PCI001"):
             return self.unknown(judged, ELSEWHERE)
         coverage = Coverage(len(seen), len(judged.hosts), "nodes printed")
         narrow = [self._report(judged, system_print, _narrow(system_print.system)) for system_print in seen]
-        return self.any_of(judged, narrow, coverage, clean=ELSEWHERE)
+        return self.any_of(judged, narrow, coverage, unknown=ELSEWHERE)
 
     def _report(self, job: Job, seen: SystemPrint, narrow: tuple[Mapping[str, float], float] | None) -> Finding | None:
         """GPUs of a host's print with a link below their peers'."""
