@@ -18,7 +18,8 @@ from topodiag.checks import registry
 from topodiag.checks.page import parse
 from topodiag.cli import _COMMANDS, cli
 from topodiag.cli.bench.judge import judge
-from topodiag.cli.emit import nccl_conf, nccl_topo
+from topodiag.cli.emit.nccl_conf import nccl_conf
+from topodiag.cli.emit.nccl_topo import nccl_topo
 from topodiag.cli.errors import print_note, run
 from topodiag.cli.explain import draw_sections, explain
 from topodiag.cli.options import FEW_OPTIONS, HELP, Command

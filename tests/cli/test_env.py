@@ -24,7 +24,7 @@ from tests.nccl_tests import table
 from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.cli.env import FORMATS, env
-from topodiag.cli.model.questions import link
+from topodiag.cli.model.link import link
 from topodiag.cli.params import TYPES, link_type
 from topodiag.cli.watch import watch
 from topodiag.cost.collectives import Link

@@ -10,7 +10,7 @@ from tests.fleet.fleets import fleet, found, having, with_fact
 from tests.tables import examples
 from topodiag.app import compare as use_case
 from topodiag.cli.errors import Outcome
-from topodiag.cli.fleet import FORMATS, compare
+from topodiag.cli.fleet.compare import FORMATS, compare
 from topodiag.fleet.nodes import Fleet
 from topodiag.model.finding import Severity
 

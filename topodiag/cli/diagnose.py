@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.dimensions import layout_of, order_option, size_options
+from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Command, Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.options import work_options
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 @order_option
 @work_options
 @report_options()
+@click.pass_obj
 def diagnose(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
     paths: tuple[str, ...],
     places: tuple[str, ...],
     folder: str | None,
@@ -58,7 +61,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import conclude, printable, write_report  # noqa: PLC0415
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     if folder is not None:
@@ -67,7 +70,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         check_new_folder(folder)
     with working(printing):
         result = judge_case(paths, places=places, layout=layout, trained=trained.asked)
-    conclude(result, printing.fail_on)
+    reached.code = verdict(result, printing.fail_on)
     solved = None
     if printing.html is not None:
         from topodiag.app.place import better_placement  # noqa: PLC0415

@@ -30,11 +30,6 @@ class Outcome:
     code: int = CLEAN
 
 
-def reach(code: int) -> None:
-    """The exit code that the command has reached by now."""
-    click.get_current_context().obj.code = code
-
-
 class NoCommandError(Exception):
     """A group was called without a command: its help is the answer."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
+from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Command, Printing, on_command_line, options, report_options, value_options
 from topodiag.cli.params import EVIDENCE
 from topodiag.report.job.registry import TABLES, VIEWS, table
@@ -40,7 +41,9 @@ view_options = value_options("views", _on, options(*_SWITCHES), VIEWS)
 )
 @click.option("--parquet", type=click.Choice(TABLES), metavar="TABLE", help="The same as Parquet, to --output.")
 @report_options()
+@click.pass_obj
 def logs(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
     paths: tuple[str, ...],
     views: tuple[str, ...],
     sizes: dict[str, int],
@@ -65,7 +68,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     one_thread()
     from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
-    from topodiag.cli.output import conclude, printable, write_result, write_result_page, write_table  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, verdict, write_result, write_result_page, write_table  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
     for dump in flight:
@@ -81,7 +84,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
 
         solved = better_placement(result, paths, options.layout)
     result, solved = printable((result, solved), redact=printing.redact)
-    conclude(result, printing.fail_on)
+    reached.code = verdict(result, printing.fail_on)
     write_result_page(printing, "logs", result, _draw, solved)
     if name := parquet or csv_:
         chosen = table(name)

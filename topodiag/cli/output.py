@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar
 
 import click
 
-from topodiag.cli.errors import FOUND, reach
+from topodiag.cli.errors import CLEAN, FOUND
+from topodiag.model.finding import Severity
+from topodiag.model.result import Result
+from topodiag.model.verdict import State
 from topodiag.writing import replacing
 
 if TYPE_CHECKING:
     from topodiag.cli.options import Printing
-    from topodiag.model.finding import Severity
-    from topodiag.model.result import Result
+    from topodiag.model.fleet import FleetResult
     from topodiag.placement.solve import Solved
     from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras, Sheet
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 T = TypeVar("T")
+STOPPED = (State.SLOW, State.FAILED, State.HUNG)
 LOW = ("low", "failed")
 """Words for a measured run that is not what its machine should reach."""
 
@@ -194,15 +197,14 @@ def _placed(solved: Solved) -> Extras:
     return solve_extras(solved)
 
 
-def conclude(result: Result, fail_on: str) -> None:
-    """Exit by the findings: with FOUND for a slow, failed or hung job, a run below what its machine should reach, and a
-    finding at or above this severity; with `never` for nothing. Where the last run of a log is healthy,
-    faults that only its earlier runs met count as notes."""
-    from topodiag.model.finding import Severity  # noqa: PLC0415 - not for the help
-    from topodiag.model.verdict import State  # noqa: PLC0415
-
+def verdict(result: Result, fail_on: str) -> int:
+    """FOUND for a slow, failed or hung job, a run below what its machine should reach, and a finding at or above this
+    severity; else CLEAN. `never` makes all clean. Where the last run of a log is healthy, faults that only its earlier
+    runs met count as notes."""
     state = result.verdict.state if result.verdict is not None else result.state
     low = any(benchmark.verdict in LOW for benchmark in result.benchmarks)
+    if fail_on != "never" and (state in STOPPED or low):
+        return FOUND
     worst = result.worst
     if result.verdict is not None and state is State.HEALTHY:
         past = {job.name for job in result.verdict.jobs if job.state is not State.HEALTHY}
@@ -213,12 +215,18 @@ def conclude(result: Result, fail_on: str) -> None:
             ),
             default=None,
         )
-    conclude_by(worst, fail_on, is_bad=low or state in (State.SLOW, State.FAILED, State.HUNG))
+    return verdict_of(worst, fail_on)
 
 
-def conclude_by(worst: Severity | None, fail_on: str, *, is_bad: bool = False) -> None:
-    """The same of the worst severity alone, None where nothing was found; `is_bad`: what was asked about is."""
-    from topodiag.model.finding import Severity  # noqa: PLC0415 - not for the help
+def fleet_verdict(result: FleetResult, fail_on: str) -> int:
+    """FOUND for a node to exclude, which is the verdict of a fleet, and for a finding at or above this severity."""
+    if fail_on != "never" and result.failed:
+        return FOUND
+    return verdict_of(result.worst, fail_on)
 
-    if fail_on != "never" and (is_bad or (worst is not None and worst >= Severity[fail_on.upper()])):
-        reach(FOUND)
+
+def verdict_of(worst: Severity | None, fail_on: str) -> int:
+    """The same of the worst severity alone, None where nothing was found."""
+    if fail_on == "never" or worst is None:
+        return CLEAN
+    return FOUND if worst >= Severity[fail_on.upper()] else CLEAN

@@ -6,6 +6,7 @@ from os.path import exists
 
 import click
 
+from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Command, Printing, options, report_options
 
 
@@ -13,7 +14,10 @@ from topodiag.cli.options import Command, Printing, options, report_options
 @click.argument("places", metavar="HOST[:PORT]...", nargs=-1)
 @options("paths", "times", "keep", of="ras")
 @report_options()
-def ras(places: tuple[str, ...], paths: tuple[str, ...], times: int, keep: str | None, printing: Printing) -> None:
+@click.pass_obj
+def ras(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome, places: tuple[str, ...], paths: tuple[str, ...], times: int, keep: str | None, printing: Printing
+) -> None:
     """Ask NCCL's RAS of a running job, and say which rank the others wait for.
 
     HOST is a node of the job (default: localhost); PORT is 28028 unless NCCL_RAS_ADDR sets another one. topodiag asks
@@ -28,7 +32,7 @@ def ras(places: tuple[str, ...], paths: tuple[str, ...], times: int, keep: str |
     """
     from topodiag.app.case.ras import Asking  # noqa: PLC0415
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
-    from topodiag.cli.output import conclude, printable, write_report  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415 - heavy from here on
     from topodiag.report.job.table import draw_logs  # noqa: PLC0415
 
     quiet = printing.quiet
@@ -41,5 +45,5 @@ def ras(places: tuple[str, ...], paths: tuple[str, ...], times: int, keep: str |
         tell=lambda words: None if quiet else click.echo(words, err=True),
     )
     result = printable(result, redact=printing.redact)
-    conclude(result, printing.fail_on)
+    reached.code = verdict(result, printing.fail_on)
     write_report(printing, "ras", result, draw_logs)

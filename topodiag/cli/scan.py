@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.errors import reach
+from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Command, Printing, format_option, options, page_options, value_options
-from topodiag.cli.output import conclude, printable, write_report
 from topodiag.cli.params import EVIDENCE
 from topodiag.report.registry import names
 
@@ -26,7 +25,14 @@ _OPTIONS = options("since", "save", "redact", "sample", "deadline", of="scan")
 @value_options("live", dict, _OPTIONS, ("save", "sample", "deadline"))
 @format_option(names())
 @options("html", "fail_on", page_options)
-def scan(sources: tuple[str, ...], since: str | None, live: dict[str, Any], printing: Printing) -> None:
+@click.pass_obj
+def scan(
+    reached: Outcome,
+    sources: tuple[str, ...],
+    since: str | None,
+    live: dict[str, Any],
+    printing: Printing,
+) -> None:
     """Check the GPUs, links and NICs of this node, or of captured nodes.
 
     Without PATH this node is probed: nothing is changed, root is not needed, and the report says what root would add.
@@ -34,6 +40,8 @@ def scan(sources: tuple[str, ...], since: str | None, live: dict[str, Any], prin
     fixture:NAME, or - for standard input. For a file that is not about a node, the report names the command that reads
     it.
     """
+    from topodiag.cli.output import printable, write_report  # noqa: PLC0415 - heavy from here on
+
     _refuse_live_options(sources, live)
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
@@ -43,12 +51,7 @@ def scan(sources: tuple[str, ...], since: str | None, live: dict[str, Any], prin
             result = printable(judge_nodes(sources, since=since), redact=printing.redact)
     else:
         result = _live(since, live, printing)
-    if printing.format_ == "nagios":
-        from topodiag.report.formats.nagios import state_of  # noqa: PLC0415
-
-        reach(state_of(result))
-    else:
-        conclude(result, printing.fail_on)
+    reached.code = _verdict(result, printing)
     write_report(printing, "scan", result, _draw)
 
 
@@ -73,3 +76,14 @@ def _live(since: str | None, given: Mapping[str, Any], printing: Printing) -> Re
     options = Options(save=given["save"], redact=printing.redact, **times)
     with spinner(printing) as tell:
         return live(options=options, on_progress=tell, since=since)
+
+
+def _verdict(result: Result, printing: Printing) -> int:
+    """The exit code that the findings call for."""
+    if printing.format_ == "nagios":
+        from topodiag.report.formats.nagios import state_of  # noqa: PLC0415
+
+        return int(state_of(result))
+    from topodiag.cli.output import verdict  # noqa: PLC0415
+
+    return verdict(result, printing.fail_on)

@@ -1,1 +1,1 @@
-"""`topodiag bench`: the judgement of what was measured, and sweeps of runs that find bad links."""
+"""`topodiag bench`: one module per command."""

@@ -6,17 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.errors import CLEAN, FOUND, reach
+from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Command, Printing, nccl_option, on_command_line, options, report_options, value_options
-from topodiag.cli.output import (
-    conclude,
-    opened,
-    printable,
-    write_drawing,
-    write_result,
-    write_result_page,
-    write_svg,
-)
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
@@ -48,7 +39,9 @@ _OPTIONS = options(
 )
 @options("svg")
 @report_options()
+@click.pass_obj
 def judge(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
     paths: tuple[str, ...],
     asked: BenchOptions,
     gate: bool,
@@ -66,11 +59,12 @@ def judge(  # noqa: PLR0917 - one parameter per option
     """
     _refuse(asked, csv_, gate=gate)
     from topodiag.app.bench import bench  # noqa: PLC0415
+    from topodiag.cli.output import opened, printable, verdict, write_result, write_result_page  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     with working(printing):
         result = printable(bench(paths, options=asked), redact=printing.redact)
-    conclude(result, printing.fail_on)
+    reached.code = verdict(result, printing.fail_on)
     if svg is not None:
         _write_svg(svg, result)
 
@@ -81,7 +75,7 @@ def judge(  # noqa: PLR0917 - one parameter per option
 
     write_result_page(printing, "bench", result, draw)
     if gate:
-        _write_gate(result, paths, printing)
+        _write_gate(reached, result, paths, printing)
     if csv_ is not None:
         from topodiag.report.bench.json import write_bench_csv  # noqa: PLC0415
 
@@ -103,6 +97,7 @@ def _refuse(asked: BenchOptions, csv_: str | None, *, gate: bool) -> None:
 
 
 def _write_svg(path: str, result: Result) -> None:
+    from topodiag.cli.output import write_svg  # noqa: PLC0415
     from topodiag.draw.plot import plot_svg  # noqa: PLC0415
     from topodiag.draw.scale import SIZE  # noqa: PLC0415
     from topodiag.report.bench.plot import AXIS, series_of, title_of  # noqa: PLC0415
@@ -111,13 +106,15 @@ def _write_svg(path: str, result: Result) -> None:
     write_svg(path, plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
 
 
-def _write_gate(result: Result, paths: tuple[str, ...], printing: Printing) -> None:
+def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing) -> None:
     """Acceptance asks for a pass of every file, whatever --fail-on says."""
     from topodiag.app.judge.runs import gates  # noqa: PLC0415
+    from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
+    from topodiag.cli.output import write_drawing  # noqa: PLC0415
     from topodiag.model.bench import GateState  # noqa: PLC0415
     from topodiag.report.bench.table import draw_gate  # noqa: PLC0415
 
     listed = gates(result, paths)
-    reach(CLEAN if all(gate.state is GateState.PASS for gate in listed) else FOUND)
+    reached.code = CLEAN if all(gate.state is GateState.PASS for gate in listed) else FOUND
     if printing.format_ == "table":
         write_drawing(lambda page: draw_gate(page, listed), printing)

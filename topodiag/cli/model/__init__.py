@@ -1,1 +1,1 @@
-"""`topodiag model`: its questions, and the options that say what is trained."""
+"""`topodiag model`: one module per question."""

@@ -1,1 +1,1 @@
-"""`topodiag place`: its commands, and the options that they share."""
+"""`topodiag place`: one module per command."""

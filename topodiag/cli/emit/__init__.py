@@ -1,0 +1,1 @@
+"""`topodiag emit`: one module per artefact."""

@@ -1,0 +1,1 @@
+"""`topodiag fleet`: one module per command."""

@@ -1,0 +1,1 @@
+"""`topodiag topo`: one module per command."""
