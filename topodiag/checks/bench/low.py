@@ -56,7 +56,7 @@ class BandwidthLow(BenchCheck, id="BEN001"):
         Remove the cause; each hypothesis names the check (NIC001, GDR001, NVL001, ..) whose page says how.
 
     References
-        NCCL src/graph/tuning.cc and search.cc; nccl-tests doc/PERFORMANCE.md; cost/calibration.toml for
+        NCCL src/graph/tuning.cc and search.cc; nccl-tests doc/PERFORMANCE.md; expect/calibration.toml for
         the published results. nccl-tests issues 40, 119, 182, 274, 293; nccl issues 76, 495.
     """
 

@@ -29,11 +29,10 @@ class NarrowLinkInLog(JobCheck, id="PCI001"):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(judged))
-        if not seen:
-            return self.unknown(judged, ELSEWHERE)
-        coverage = Coverage(len(seen), len(judged.hosts), "nodes printed")
-        narrow = [self._report(judged, system_print, _narrow(system_print.system)) for system_print in seen]
-        return self.any_of(judged, narrow, coverage, unknown=ELSEWHERE)
+        reports = (self._report(judged, system_print, _narrow(system_print.system)) for system_print in seen)
+        if narrow := [finding for finding in reports if finding is not None]:
+            return self.with_findings(judged, narrow, Coverage(len(seen), len(judged.hosts), "nodes printed"))
+        return self.not_applicable(judged, ELSEWHERE)
 
     def _report(self, job: Job, seen: SystemPrint, narrow: tuple[Mapping[str, float], float] | None) -> Finding | None:
         """GPUs of a host's print with a link below their peers'."""

@@ -37,9 +37,9 @@ def read(  # noqa: PLR0917 - one parameter per option
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.fleet import sweep_extras  # noqa: PLC0415
     from topodiag.report.sweep.page import draw_sweep, sweep_json  # noqa: PLC0415
-    from topodiag.sweep.findings import sweep_findings  # noqa: PLC0415
     from topodiag.sweep.further import next_round  # noqa: PLC0415
     from topodiag.sweep.judge import judge  # noqa: PLC0415
+    from topodiag.sweep.parts import sweep_findings  # noqa: PLC0415
     from topodiag.sweep.planfile import plan_text  # noqa: PLC0415
     from topodiag.sweep.store import read_store  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import Command, Printing, options, plot_options
 
 if TYPE_CHECKING:
-    from topodiag.cost.alpha_beta import Link
+    from topodiag.cost.collectives import Link
 
 
 @click.command(cls=Command)

@@ -16,7 +16,7 @@ from topodiag.report.documents.from_model import Document
 from topodiag.report.text import Page
 
 if TYPE_CHECKING:
-    from topodiag.cost.alpha_beta import Link
+    from topodiag.cost.collectives import Link
     from topodiag.cost.tiers import Machine
 
 

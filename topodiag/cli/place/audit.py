@@ -43,7 +43,7 @@ def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: 
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import printable, verdict, write_answer  # noqa: PLC0415
     from topodiag.report.html.placed import audit_extras  # noqa: PLC0415
-    from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
+    from topodiag.report.place.layouts import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     audit, result = printable(audit_placement(asked, training_of(asked, trained)), redact=printing.redact)

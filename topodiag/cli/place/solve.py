@@ -44,7 +44,7 @@ def solve(
     from topodiag.cli.output import printable, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
-    from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
+    from topodiag.report.place.layouts import draw_solution, solution_json  # noqa: PLC0415
 
     if launcher and printing.output not in {None, "-"} and printing.format_ != "json":
         raise click.UsageError(
