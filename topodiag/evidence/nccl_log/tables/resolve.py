@@ -273,15 +273,24 @@ Locate = Callable[[Columns], None]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Rows in the order of their threads. `number_of`: the number in the whole of each thread of their facts, which
-    rises as these do."""
+    """Rows as they were met. `number_of`: the number in the whole of each thread of their facts."""
 
     held: Mapping[str, Column]
     number_of: Ints
     codes: dict[str, Column]
 
+    def in_order(self, threads: int) -> _Run:
+        """The same in the order of their threads, of which there are so many, and whose numbers rise."""
+        thread = self.held["thread"]
+        if _rising(self.number_of) and _rising(thread):
+            return self
+        there = self.number_of[thread].astype(thread.dtype)
+        order = np.argsort(there, kind="stable")
+        held = {name: column[order] for name, column in self.held.items()}
+        return _Run(held | {"thread": there[order]}, np.arange(threads), self.codes)
+
     def between(self, low: int, high: int) -> slice:
-        """The rows of threads from `low` to below `high`."""
+        """The rows of threads from `low` to below `high`, where they are in order."""
         thread = self.held["thread"]
         # Of the column's own width: of any other, searchsorted copies all of it.
         own = np.searchsorted(self.number_of, [low, high]).astype(thread.dtype)
@@ -310,15 +319,8 @@ class Rows:
             self._add(*part, other)
 
     def _add(self, table: Table, number_of: Ints, recoded: dict[str, Column]) -> None:
-        thread = table["thread"]
-        counts = np.bincount(thread, minlength=len(number_of))
+        counts = np.bincount(table["thread"], minlength=len(number_of))
         self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
-        if not _rising(number_of) or not _rising(thread):
-            # As the plain extractor makes them: threads as they were met.
-            there = number_of[thread].astype(thread.dtype)
-            order = np.argsort(there, kind="stable")
-            table = table.part(order).changed(thread=there[order])
-            number_of = np.arange(self.threads)
         self._runs.append(_Run(table.columns, number_of, recoded))
 
     def ranges(self, most: int) -> Iterator[tuple[int, int]]:
@@ -330,12 +332,14 @@ class Rows:
         edges = [0, self.threads]
         if most and total > most:
             edges += (np.searchsorted(upto, np.arange(most, total, most)) + 1).tolist()
+            self._runs = [run.in_order(self.threads) for run in self._runs]
         edges = sorted({min(edge, self.threads) for edge in edges})
         yield from pairwise(edges)
 
     def columns(self, low: int, high: int) -> Columns:
         """The rows of these threads, located, with threads renumbered and words as codes into `words`."""
-        pairs = [(run, run.between(low, high)) for run in self._runs]
+        whole = (low, high) == (0, self.threads)
+        pairs = [(run, slice(0, len(run.held["thread"])) if whole else run.between(low, high)) for run in self._runs]
         size = sum(rows.stop - rows.start for _, rows in pairs)
         columns = {column: np.empty(size, kind) for column, kind in SCHEMAS[self.name].items()}
         columns |= {"~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
