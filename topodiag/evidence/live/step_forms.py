@@ -49,6 +49,10 @@ class _Value:
     def of(self, numbers: Sequence[str] | re.Match[str]) -> float:
         return self.product([number_of(numbers[token]) for token in self.tokens])
 
+    def column(self, numbers: Mapping[int, Sequence[float]]) -> list[float]:
+        """The same of many lines, whose numbers stand in columns by token."""
+        return list(map(self.product, zip(*(numbers[token] for token in self.tokens), strict=True)))
+
     def product(self, factors: Iterable[float]) -> float:
         value = prod(factors, start=self.scale)
         return 1 / value if self.inverse and value else value
@@ -140,10 +144,7 @@ def _by_column(form: _Form, units: Mapping[str, _Value], matches: Sequence[re.Ma
         return None
     tokens = {form.number, form.total or form.number}.union(*(value.tokens for value in units.values()))
     columns = {token: [float(match[token].replace(",", "")) for match in matches] for token in tokens}
-    values = {
-        unit: list(map(value.product, zip(*(columns[token] for token in value.tokens), strict=True)))
-        for unit, value in units.items()
-    }
+    values = {unit: value.column(columns) for unit, value in units.items()}
     numbers = list(map(int, columns[form.number]))
     is_one = not form.total or len(set(columns[form.total])) == 1
     in_reach = all(_LEAST < value < _MOST for column in values.values() for value in column)
@@ -187,21 +188,16 @@ def _explained(
     known = tuple((unit, value) for unit, value in values.items() if value is not None)
     if len(known) < len(values) or any(list(one) != list(values) for one in read):
         return None
-    if number is None or (total is None and step_lines[0].total) or not all(map(_is_one, (number, total))):
+    as_printed = all(value == _Value(value.tokens[:1]) for value in (number, total) if value is not None)
+    if number is None or (total is None and step_lines[0].total) or not as_printed:
         return None
     return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else 0, known)
 
 
-def _is_one(value: _Value | None) -> bool:
-    """Whether a value is one number as it stands, where there is one."""
-    return value is None or value == _Value(value.tokens[:1])
-
-
 def _is_plain(step_line: StepLine) -> bool:
     """Whether a line has nothing but a step with values: no bar, no parts, no waiting for data."""
-    return step_line.number is not None and not (
-        step_line.bar or step_line.waited is not None or step_line.opens or step_line.parts
-    )
+    more = (step_line.bar, step_line.opens, step_line.parts)
+    return step_line.number is not None and step_line.waited is None and not any(more)
 
 
 def _pieces(line: str, tokens: Sequence[re.Match[str]]) -> Iterator[str]:

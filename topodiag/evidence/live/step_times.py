@@ -214,15 +214,16 @@ def _is_of_work(starts: Iterable[_Start], longest: Callable[[], float]) -> bool:
     return took >= _SPELL_S or took * _FEW >= longest()
 
 
-def _lines(
-    data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None
-) -> Iterator[tuple[int, str, StepLine, Run | None]]:
-    """Lines that say something of a step, among the first `most` that may, and the run that a line begins. Figures
-    below the head of a step have its number, those of a log without heads are counted, and what timers print below a
-    step is of it."""
+_Line = tuple[int, str, StepLine, Run | None]
+"""The number of a line, its text, what it says, and the run that it begins."""
+
+
+def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[_Line]:
+    """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
+    number, those of a log without heads are counted, and what timers print below a step is of it."""
     head, at, free = None, 0, 0
     forms = forms or Forms()
-    held: tuple[int, str, StepLine, Run | None] | None = None
+    held: _Line | None = None
     for number, line, run in islice(_with_words(data, forms), most):
         timed = timed_batches(line)
         if timed is not None and held is not None and number - held[0] <= _HEAD_REACH:
