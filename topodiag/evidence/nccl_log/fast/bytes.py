@@ -50,10 +50,11 @@ class Block:
         marks = np.flatnonzero((text < ord(" ")) | (text == ord("L"))) + PAD
         marked = self.at[marks]
         is_end, is_letter = marked == ord("\n"), marked == ord("L")
-        self.ends: Positions = marks[is_end]
-        self.rare: Positions = marks[~(is_end | is_letter)]
-        self.letters: Positions = marks[is_letter]
-        self.lines: Positions = np.cumsum(is_end)[is_letter]
+        # An index of flags takes three times as long.
+        self.ends: Positions = marks.compress(is_end)
+        self.rare: Positions = marks.compress(~(is_end | is_letter))
+        self.letters: Positions = marks.compress(is_letter)
+        self.lines: Positions = np.cumsum(is_end).compress(is_letter)
         self.words: Words = np.ndarray((len(self.raw) - 7,), "<u8", buffer=self.raw, strides=(1,))
 
     def rows(self, start: Positions, count: int, length: Positions | None = None) -> Words:
