@@ -169,7 +169,6 @@ def lines_of_file(data: bytes) -> Sequence[int]:
     return array("I", accumulate(ends, initial=1))
 
 
-# One loop: whose step a line is, which series it goes on with and what else it begins hang on the lines above it.
 def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tuple[StepSeries, ...]:
     """The series of a text, in the order in which they begin. Units are seconds a step where the lines say it, else a
     rate; times are those that stand in the line. `lines` are those of the file (lines_of_file), () where they are those
@@ -198,14 +197,16 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
         if taken >= MAX_STEPS:
             break
     longest = cache(lambda: max((clock_s(*match.groups()) for match in _GONE_BY.finditer(data)), default=0))
-    series = [
-        StepSeries(source, start.steps(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
-        for (rank, host, bar), several in starts.items()
-        if not bar or _is_of_work(several, longest)
-        for start in several
-        if (chosen := _unit(start)) is not None and len(start.in_unit(chosen)) >= MIN_STEPS
-    ]
+    of_work = ((key, several) for key, several in starts.items() if not key[2] or _is_of_work(several, longest))
+    series = list(chain.from_iterable(_series(source, *key[:2], several) for key, several in of_work))
     return _without_others(series, chain(*starts.values()))
+
+
+def _series(source: str, rank: int, host: str, starts: Iterable[_Start]) -> Iterator[StepSeries]:
+    """Those of a rank that are long enough."""
+    for start in starts:
+        if (chosen := _unit(start)) is not None and len(start.in_unit(chosen)) >= MIN_STEPS:
+            yield StepSeries(source, start.steps(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
 
 
 def _is_of_work(starts: Iterable[_Start], longest: Callable[[], float]) -> bool:

@@ -87,6 +87,13 @@ class EndContext:
         below = bisect_left(of_file, line)
         return below < len(of_file) and of_file[below] - line <= most
 
+    def _is_taken_down(self, event: Event) -> bool:
+        """Whether the interpreter took down what still ran, or the kernel ended for memory the process that held most:
+        of a training a worker of its data loader."""
+        if event.details["how"] == "worker":
+            return "memory" in self._hows
+        return event.details["how"] in ("crash", "shutdown") and is_below_one(event, self._raised)
+
     def _is_removed(self, event: Event) -> bool:
         """Whether somebody took the job away: HTCondor evicts one that runs before it."""
         return event.details["how"] == "evicted" and event.details.get("what") in self._removed
@@ -111,12 +118,10 @@ class EndContext:
             return True
         if how in _FROM_OUTSIDE:
             return self._is_removed(event)
-        if how == "worker" and "memory" in self._hows:
-            return True  # the kernel ends the process that holds most: of a training a worker of its loader
         if how in _OF_PROGRAM and is_below_one(event, self._heads):
             return False
-        if how in ("crash", "shutdown") and is_below_one(event, self._raised):
-            return True  # the interpreter takes down what still runs
+        if self._is_taken_down(event):
+            return True
         if how == "limit" and self._waits:
             return True
         if how == "killed" and ("named_rank" in event.details or is_below_one(event, self._heads)):
