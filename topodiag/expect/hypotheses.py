@@ -23,7 +23,7 @@ from topodiag.expect.wires import Wires
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
-from topodiag.words.units import in_gbs, plural, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, percent, plural, spell_bytes, spell_gbs, spell_us
 
 SPREAD = 0.07
 """How far a right cause's prediction is off, as a share: what healthy machines show around their own expectation."""
@@ -347,5 +347,5 @@ def _floor(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
 def _alike(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
     """The same figure on several nodes speaks for what they have in common, and not for a fault of a part."""
     if cause.of_part and case.known.alike:
-        words = f"against: {plural(case.known.alike, 'run')} on other nodes to within {1 - ALIKE:.0%}"
+        words = f"against: {plural(case.known.alike, 'run')} on other nodes to within {percent(1 - ALIKE)}"
         yield _EvidenceWeight(AGAINST, words, indirect=True)

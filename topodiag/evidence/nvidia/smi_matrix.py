@@ -179,10 +179,13 @@ def _unpiped(line: str) -> str:
 
 
 def _labels(text: str) -> tuple[str, ...] | None:
-    """The device labels of a header; None when a word is no label."""
+    """The device labels of a header, with or without blanks between them; None when a word is no label."""
     labels: list[str] = []
     for word in text.split(maxsplit=MAX_COLUMNS):
-        if _LIKE["label"].fullmatch(word):
+        glued = _LIKE["glued_labels"].findall(word)
+        if len(glued) > 1 and "".join(glued) == word:
+            labels += glued
+        elif _LIKE["label"].fullmatch(word):
             labels.append(word)
         else:
             return tuple(labels) if word in ("CPU", "NUMA", "GPU") else None
