@@ -188,10 +188,10 @@ class SwitchLog(OfPage):
                 ports.setdefault(port, []).append((word, line))
         for port, changes in ports.items():
             words = [word for word, _ in changes]
-            # A port that is down already does not go down: a driver says so again when it opens the port.
-            falls = [
-                line for before, (word, line) in zip(["up", *words], changes, strict=False) if word != "up" == before
-            ]
+            # A port that is down already does not go down, though a driver says so again when it opens the port; who
+            # says that it lost its carrier saw one.
+            pairs = zip(["up", *words], changes, strict=False)
+            falls = [line for before, (word, line) in pairs if word == "lost" or word != "up" == before]
             back = words[-1] == "up"
             if not falls or (back and len(falls) == 1 and _is_of_host(port)):
                 continue
