@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from topodiag.app.case.ras import job_of
@@ -36,11 +36,20 @@ SLURM_JOB = regex(r"(?:\*\*\* (?:JOB|STEP)|^Subject: Job) ([0-9]{1,12})\b")
 
 _STREAM = regex(r"\.(?:out|err|stdout|stderr)$|\.[oe](?=[0-9]{3,10}$)")
 """What tells the two streams of one job apart in the names of its files."""
+_NO_NAME = regex(r"(?:^|/)(?:err(?:or)?s?|out(?:put)?s?|std(?:err|out))$")
+"""How a file is called that names its stream and no job."""
 
 
-def without_stream(path: str) -> str:
-    """The name of a file without the word of its stream: the same for the output of a job and for its errors."""
-    return _STREAM.sub("", path)
+def without_streams(paths: Iterable[str]) -> dict[str, str]:
+    """The name of each file without the word of its stream: the same for the output of a job and for its errors. Where
+    an output and errors alone lie in a folder and one of both names no job (`error.err`), they are one job's."""
+    names = {path: _STREAM.sub("", path) for path in paths}
+    folders = grouped((path.rpartition("/")[0], path) for path, name in names.items() if name != path)
+    for folder, files in folders.items():
+        of_errors = sorted("e" in file.rpartition(".")[2] for file in files)
+        if of_errors == [False, True] and any(_NO_NAME.search(names[file]) for file in files):
+            names.update(dict.fromkeys(files, f"{folder}/"))
+    return names
 
 
 def job_number(path: str) -> str:

@@ -15,11 +15,11 @@ from topodiag.app.case.job_numbers import (
     named,
     runs_of,
     without,
-    without_stream,
+    without_streams,
 )
 from topodiag.app.case.ras import job_of
 from topodiag.app.case.starts import ranks_behind
-from topodiag.app.case.text_read import NOTHING, TextRead, read_text
+from topodiag.app.case.text_read import NOTHING, TextRead, is_full_bar, read_text
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar import ends as text_ends
@@ -38,17 +38,22 @@ OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 
 def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
     """The case with the progress of each of these texts and of the other streams of their jobs, and its jobs with the
-    ends of those that the reader of logs knows nothing of. Standard input can be read once, and its reader has it; what
-    cannot be opened is said by the reader of logs."""
-    streams = {without_stream(piece.name) for piece in pieces}
-    others = [piece for piece in intake.of(Kind.TEXT) if without_stream(piece.name) in streams and piece not in pieces]
+    ends of those that the reader of logs knows nothing of; a full bar ends the work in its stream where the other shows
+    the end. Standard input can be read once, and its reader has it; what cannot be opened is said by the reader of
+    logs."""
+    names = without_streams(piece.name for piece in (*pieces, *intake.pieces))
+    streams = {names[piece.name] for piece in pieces}
+    others = [piece for piece in intake.of(Kind.TEXT) if names[piece.name] in streams and piece not in pieces]
     read = dict(_read_all(intake, (*pieces, *others)))
 
     def done(job: Job) -> tuple[Origin, ...]:
-        own = {series.source for series in job.steps}
-        streams = {without_stream(file) for file in job.files if without_stream(file) != file}
-        ends = [(file, end) for file, end in read.items() if file in own or without_stream(file) in streams]
-        return (*job.done, *_all_done((file, end) for file, end in ends if file not in job.files))
+        last = {series.source: series.steps[-1].number for series in job.steps}
+        streams = {name for file in (*job.files, *last) if (name := names.get(file, file)) != file}
+        ends = [(file, end) for file, end in read.items() if file in last or names[file] in streams]
+        shown = (*job.done, *_all_done((file, end) for file, end in ends if file not in job.files))
+        bars = ((file, end.word[0]) for file, end in ends if is_full_bar(end.word[1], last.get(file)))
+        known = {end.source for end in shown}
+        return (*shown, *(Origin(file, line) for file, line in bars if known and file not in known))
 
     progress = tuple(line for text in read.values() for line in text.progress)
     return replace(case, progress=progress, jobs=tuple(replace(job, done=done(job)) for job in case.jobs))

@@ -13,7 +13,7 @@ from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.literals import windows
 from topodiag.evidence.signatures.wrappers import is_of_service, of_one_process
-from topodiag.lazy import dataclass
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.events import Progress
 from topodiag.model.job import Event
@@ -23,6 +23,7 @@ from topodiag.words.colours import without_colours
 
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
+_FULL_BAR = regex(r"\b100%\|[^|]{1,300}\| {0,9}(\d{1,9})/\1 \[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,12 @@ def _is_last_step(line: Progress) -> bool:
     """Whether the last line of steps is that of the last step, by its own word; beside an epoch they may be its own."""
     step = STEP_OF.search(line.last.text)
     return step is not None and step[1] == step[2] and "epoch" not in line.last.text.lower()
+
+
+def is_full_bar(line: str, step: int | None) -> bool:
+    """Whether a line is the bar of all steps of a training (tqdm's), of which `step` was the last."""
+    bar = _FULL_BAR.search(line)
+    return bar is not None and int(bar[1]) == step
 
 
 def _last_event(
