@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from topodiag.checks.interface import quoted
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.events import says_work
@@ -17,7 +18,7 @@ from topodiag.model.node import Sight, gpu_sight
 from topodiag.model.result import Result, Trouble
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
-from topodiag.words.units import plural
+from topodiag.words.units import grouped, plural
 
 if TYPE_CHECKING:
     from topodiag.model.events import Progress
@@ -40,6 +41,10 @@ names is why a GPU stopped its work."""
 NO_WORD = "nothing in this evidence says why"
 _OF_WAYS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "TOP", "BEN")
 """Checks of what carries data, and over which way."""
+_EXCEPTION = regex(r"[|\s]{0,20}((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception): .{1,400})")
+"""The end of a traceback of Python's, also in one of a group of exceptions."""
+_MANY = 2
+"""Lines of one exception that show that its program went on after it."""
 _SLOWS = (*_OF_WAYS, "GPU004", "JOB008", "JOB011", "JOB012", "JOB015", "NIC002", "NIC005", "ENV")
 """Checks whose faults take bandwidth or time from a job that meets them."""
 
@@ -127,8 +132,17 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
 
 
 def unexplained(troubles: Sequence[Trouble]) -> str:
-    """How many lines of trouble no finding explains."""
-    return f"{plural(sum(trouble.count for trouble in troubles), 'line')} of trouble without an explanation"
+    """How many lines of trouble no finding explains. An exception that a program raised for request after request, or
+    file after file, and went on is named, the first of them."""
+    words = f"{plural(sum(trouble.count for trouble in troubles), 'line')} of trouble without an explanation"
+    raised = grouped((match[1], trouble) for trouble in troubles if (match := _EXCEPTION.match(trouble.text)))
+    exception, alike = next(iter(raised.items()), ("", []))
+    count = sum(trouble.count for trouble in alike)
+    if count < _MANY:
+        return words
+    at = alike[0].origin
+    place = f", first at line {at.line}" if at is not None and at.line is not None else ""
+    return f"{words}, {count} of one exception{place}: {quoted(exception)}"
 
 
 def cut_words(job: Job, scene: Scene) -> str:
