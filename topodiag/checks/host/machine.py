@@ -1,4 +1,5 @@
-"""The machine itself at fault, by its kernel log: the kernel stops, a processor hangs, memory loses data."""
+"""The machine itself at fault, by its kernel log: the kernel stops or breaks its own rules, a processor hangs, memory
+loses data or is used up."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class MachineStops(NodeCheck, id="HST007"):
 
     What it finds
         A panic of the kernel with its reason; processors that were stuck (soft and hard lockups, stalls of RCU); errors
-        of the main memory, and of processors, that could not be corrected.
+        of the main memory, and of processors, that could not be corrected. Faults of the kernel's own code, with the
+        module whose work it was. Processes that the kernel killed because the machine had no memory left.
 
     Why it matters
         All ranks of the node end with it, or wait, and the ranks of other nodes see a peer that no longer answers. It
@@ -26,12 +28,14 @@ class MachineStops(NodeCheck, id="HST007"):
 
     Evidence it reads
         The kernel log: `Kernel panic - not syncing: ..`, `BUG: soft lockup`, `detected hard LOCKUP`, `rcu: INFO: ..`,
-        `EDAC MC0: 1 UE`, `mce: [Hardware Error]: .. Machine Check Exception`.
+        `EDAC MC0: 1 UE`, `mce: [Hardware Error]: .. Machine Check Exception`, `BUG: ..`, `kernel BUG at ..` and the
+        `Workqueue:` and `last function:` below them, `Out of memory: Killed process ..` and, up to Linux 5.2,
+        `Out of memory: Kill process ..`.
 
     When it stays silent
         Errors of memory that were corrected, and `mce: [Hardware Error]` without one of these lines: it also stands
-        for what was corrected. Expedited stalls of RCU of less than a thousand jiffies. No kernel log in the evidence,
-        or a few lines of one without such a line: unknown.
+        for what was corrected. A process that was killed for a limit of its own (JOB009). Expedited stalls of RCU of
+        less than a thousand jiffies. No kernel log in the evidence, or a few lines of one without such a line: unknown.
 
     How to confirm
         journalctl -k -b -1 | tail -50         the end of the boot before this one
@@ -44,7 +48,8 @@ class MachineStops(NodeCheck, id="HST007"):
         is the hardware's. Processors that were stuck in a driver's function wait for its device.
 
     References
-        Linux kernel/panic.c, kernel/watchdog.c, kernel/rcu/tree_stall.h, drivers/edac/edac_mc.c.
+        Linux kernel/panic.c, kernel/watchdog.c, kernel/rcu/tree_stall.h, drivers/edac/edac_mc.c, kernel/workqueue.c,
+        lib/bug.c, mm/oom_kill.c.
     """
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
@@ -52,9 +57,11 @@ class MachineStops(NodeCheck, id="HST007"):
 
     def _faults(self, node: Node) -> Iterator[Finding]:
         for fault in own_data("checks/host/machine_faults")["fault"]:
-            lines = [event for event in node.events if event.kind == "cpu" and fault["name"] in event.text]
+            spoken = (event for event in node.events if event.kind == "cpu")
+            lines = [event for event in spoken if any(name in event.text for name in fault["names"])]
             if lines:
-                reason = lines[-1].fields.get("reason", "")
+                module = next((event.fields["module"] for event in lines if "module" in event.fields), "")
+                reason = lines[-1].fields.get("reason", module and f"in the work of {module}")
                 yield self.finding(
                     self.where(node),
                     advice_of(fault),

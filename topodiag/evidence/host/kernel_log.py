@@ -44,6 +44,14 @@ _OWN = regex(
 """A line with the kernel's stamp, in any time format, or its name."""
 _BUILD = regex(rb"\*\*\* /\S{0,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
 """A log of how the driver was built, as a section of nvidia-bug-report.sh: the kernel's lines in it are of that day."""
+_Record = tuple[Place, float | None, str, LineMatch]
+"""A line that an entry of the kernel's takes: place, time, message, and what it reads there."""
+_WORK = regex(
+    rb"\b(?:BUG: |kernel BUG at )[^\n]*\n(?:(?![^\n]*(?:\bCall Trace:|\bBUG[: ]))[^\n]*\n){0,60}?"
+    rb"[^\n]*\b(?:Workqueue|last function): [^\n]*\[(\w{1,60})\][ \t]*$",
+    re.MULTILINE,
+)
+"""A fault of the kernel's own code, and the module whose work it did: modules deeper in the trace are called by it."""
 
 
 class KernelLog(Source):
@@ -63,13 +71,14 @@ class KernelLog(Source):
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        newest: deque[tuple[Place, float | None, str, LineMatch]] = deque(maxlen=MAX_EVENTS)
+        newest: deque[_Record] = deque(maxlen=MAX_EVENTS)
         count = 0
         data = _BUILD.sub(lambda section: b"\n" * section[0].count(b"\n"), blob.plain)
         for match in _matches(data):
             count += 1
             newest.append(match)
-        parsed.records.extend(_event(blob, *record) for record in newest)
+        works = {data.count(b"\n", 0, work.start()) + 1: work[1].decode() for work in _WORK.finditer(data)}
+        parsed.records.extend(_event(blob, record, works.get(record[0][0])) for record in newest)
         # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
         own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
         parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
@@ -85,8 +94,8 @@ class KernelLog(Source):
         return parsed
 
 
-def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, LineMatch]]:
-    """The lines that an entry of the kernel's takes: place, time, message, and what it reads there."""
+def _matches(data: bytes) -> Iterator[_Record]:
+    """The lines that an entry of the kernel's takes."""
     for number, raw, entries in lines_of(FAMILY, data):
         line = raw.decode("utf-8", "replace")[:MAX_LINE]
         when, message = _split(line.strip())
@@ -95,8 +104,9 @@ def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, LineMatch]
             yield (number, line), when, message, taken
 
 
-def _event(blob: Blob, place: Place, when: float | None, message: str, taken: LineMatch) -> Event:
-    fields = taken.fields
+def _event(blob: Blob, record: _Record, module: str | None) -> Event:
+    place, when, message, taken = record
+    fields = taken.fields if module is None else {**taken.fields, "module": module}
     if "bus_id" not in fields and (bus_id := _bus_of(taken.entry, message)) is not None:
         fields = {**fields, "bus_id": bus_id}
     # An agent that writes to the log is quoted by it: the line is the log's.
