@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from topodiag.checks.shared.node.kernel import lasted_s
 from topodiag.lazy import regex
-from topodiag.model.clock_text import booted, is_wall
+from topodiag.model.clock_text import booted, is_wall, seconds
+from topodiag.model.events import Event
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
@@ -78,6 +79,9 @@ _WAITED = {"watchdog", "timeout"}
 """Kinds of first errors that only say that somebody is behind."""
 _PATIENCE_S = 180.0
 """Seconds that a client waits before the kernel says that a server is silent (nfs(5): 60 s, tried three times)."""
+_SOON_S = 60.0
+"""Seconds after which queues that nobody served have timed out: the kernel reports a lockup after 20, an adapter after
+some more."""
 _ZONE_S = 14 * 3600.0
 """How far apart clocks of unknown zones show one moment."""
 
@@ -127,6 +131,21 @@ def lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
         for event in job.events
         if (waited := waited_s(event))
     )
+
+
+def comes_soon_before(cause: Finding, other: Finding, scene: Scene) -> bool:
+    """Whether the first line of what may follow stands within a minute below one of the cause, by the clock of both."""
+    before, after = (
+        [time for node in scene.case.nodes for event in node.events
+         if event.origin in finding.evidence and (time := _logged_s(event)) is not None]
+        for finding in (cause, other)
+    )  # fmt: skip
+    return any(0 <= min(after) - time <= _SOON_S for time in before if after)
+
+
+def _logged_s(event: Event) -> float | None:
+    """When a line was written; of a date without a year, which compares with others of its log alone, in some year."""
+    return seconds(f"Mon {event.date} 2000") if event.time_s is None else event.time_s
 
 
 def is_of_this_node(cause: Finding, other: Finding, scene: Scene) -> bool:

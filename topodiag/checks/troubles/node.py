@@ -17,7 +17,8 @@ from topodiag.model.result import Trouble
 from topodiag.words.states import GOOD
 from topodiag.words.units import in_gbps
 
-_VARIES = regex(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
+_VARIES = regex(r"0x[0-9a-fA-F]{1,16}|\[[^\s\[\]]{1,40}:\d{1,10}\]$|\d{1,20}")
+"""Numbers, and the task that the kernel names at the end of a line."""
 _BEGIN = 60
 """Characters by which a line is recognised among a finding's words."""
 
@@ -54,7 +55,7 @@ def explained_by(findings: Sequence[Finding]) -> Callable[[Trouble], bool]:
 
 
 def shape(text: str) -> str:
-    """A text without its numbers, on one line: lines of one shape say the same of different things."""
+    """A text without its numbers and its task, on one line: lines of one shape say the same of different things."""
     return _VARIES.sub("#", " ".join(text.split()))
 
 
