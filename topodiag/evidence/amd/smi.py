@@ -24,8 +24,12 @@ die) the highest counts: dies without work sleep. Format: amdsmi_commands.py (me
 
     {"card0": {"Card Series": "AMD Instinct MI300X", "PCI Bus": "0000:05:00.0", "sclk clock speed:": "(132Mhz)"}}
 
-Older releases begin the header with `GPU  Temp (DieEdge)  AvgPwr  SCLK`. Only what the columns say is read: the highest
-clock, the product and the links are not in this table. Format: ROCm 3 to 7, rocm_smi.py, showAllConcise.
+    GPU[0]          : Device Name:          AMD Instinct MI300X VF
+    GPU[0]          : sclk clock level: 1: (1259Mhz)
+    GPU[0]          : GPU use (%): 100
+
+The listing of `-a` has the keys of the JSON, a line each. Older releases begin the header with `GPU  Temp (DieEdge)  AvgPwr  SCLK`. Only what the columns say is read: the highest
+clock, the product and the links are not in this table. Format: ROCm 3 to 7, rocm_smi.py, showAllConcise, printLog.
 
 `rocminfo`: the agents of the runtime, CPUs and GPUs.
 
@@ -46,8 +50,10 @@ from topodiag.evidence import json_values as values
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, reading, to_float, to_int
 from topodiag.evidence.page import OfPage, Page
+from topodiag.lazy import regex
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
+from topodiag.model.provenance import Origin
 from topodiag.words.own_data import own_data
 from topodiag.words.units import in_mhz
 
@@ -221,6 +227,9 @@ _COLUMNS = {"SCLK", "MCLK", "GPU%"}
 _PRODUCTS = ("Device Name", "Card Series", "Card series", "Card SKU")
 """Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
+_LISTED = regex(r"GPU\[([0-9]{1,4})\]\s{0,20}: ([^:]{1,60}):\s{1,20}(\S.{0,200})")
+_READ_KEYS = {*_PRODUCTS, "sclk clock level", "GPU use (%)", "GPU Memory Allocated (VRAM%)", "PCI Bus"}
+
 
 class RocmSmi(OfPage):
     """Clock and load of AMD GPUs."""
@@ -230,7 +239,11 @@ class RocmSmi(OfPage):
             _read_json(page)
             return
         in_table = False
+        cards: dict[int, tuple[Origin, dict[str, str]]] = {}
         for line in page.bare_lines():
+            if (listed := _LISTED.match(line.text)) is not None and int(listed[1]) < MAX_GPUS:
+                cards.setdefault(int(listed[1]), (line.origin, {}))[1].setdefault(listed[2], listed[3])
+                continue
             words = line.text.split()
             in_table = in_table or set(words) >= _COLUMNS
             # A GPU that does not answer shows None, N/A.
@@ -239,6 +252,9 @@ class RocmSmi(OfPage):
             if index is not None:
                 used = words[-2] if words[-2].endswith("%") else None
                 line.put(page.draft.gpu(index=index), **_fields(next(clocks, None), words[-1], used))
+        for number, (origin, texts) in cards.items():
+            if _READ_KEYS.intersection(texts):  # others are of the way between GPUs, which links.py reads
+                _read_card(page, number, origin, texts)
 
 
 def _fields(clock: str | None, load: str | None, used: str | None) -> dict[str, object]:
@@ -257,16 +273,21 @@ def _read_json(page: Page) -> None:
         number = to_int(str(key).removeprefix("card"), low=0, high=MAX_GPUS - 1)
         if number is None or not isinstance(card, dict):
             continue
-        texts = {name: values.text(str(value)) for name, value in card.items()}
-        clock = next((text for name, text in texts.items() if name.startswith("sclk clock speed")), None) or ""
         origin = page.blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
-        place = texts.get("PCI Bus")
-        product = next(filter(None, (reading(texts.get(name)) for name in _PRODUCTS)), None)
-        cells = _fields(clock.lstrip("("), texts.get("GPU use (%)"), texts.get("GPU Memory Allocated (VRAM%)"))
-        page.draft.gpu(index=number, bus_id=place).put(origin, name=product, **cells)
-        if place is not None:
-            page.draft.pci(place).offer("vendor", AMD_ID, origin)
-        page.parsed.records.append(0)
+        _read_card(page, number, origin, {name: values.text(str(value)) for name, value in card.items()})
+
+
+def _read_card(page: Page, number: int, origin: Origin, texts: Mapping[str, str | None]) -> None:
+    """What a GPU's keys say, in the JSON or in the listing."""
+    clocks = (text for name, text in texts.items() if name.startswith("sclk clock ") and text is not None)
+    clock = next((text.rpartition("(")[2] for text in clocks if "Mhz" in text), None)
+    place = texts.get("PCI Bus")
+    product = next(filter(None, (reading(texts.get(name)) for name in _PRODUCTS)), None)
+    cells = _fields(clock, texts.get("GPU use (%)"), texts.get("GPU Memory Allocated (VRAM%)"))
+    page.draft.gpu(index=number, bus_id=place).put(origin, name=product, **cells)
+    if place is not None:
+        page.draft.pci(place).offer("vendor", AMD_ID, origin)
+    page.parsed.records.append(0)
 
 
 class Rocminfo(OfPage):
