@@ -59,6 +59,7 @@ def _take(own: NodeDraft, draft: NodeDraft) -> None:
     draft.read |= own.read
     draft.topics |= own.topics
     draft.makers |= own.makers
+    draft.only_loads |= own.only_loads
 
 
 def _give(entity: Entity, other: Entity) -> None:

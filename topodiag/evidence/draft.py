@@ -160,6 +160,8 @@ class NodeDraft:
         """Kinds of sources."""
         self.topics: set[Topic] = set()
         self.makers: set[Maker] = set()
+        self.only_loads: set[bool] = set()
+        """Of each kernel log that names NVIDIA's driver, whether it shows no more of it than that it was loaded."""
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}
 

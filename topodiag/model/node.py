@@ -182,6 +182,8 @@ class Node:
     """What the evidence that was there and parsed speaks of."""
     makers: frozenset[Maker] = frozenset()
     """Whose tools the evidence is of, where that tells whose GPUs these are; `maker.makers_of` knows of more signs."""
+    driver_only_loaded: bool = False
+    """Whether the kernel log shows NVIDIA's driver as it is loaded, and ends before it can have met a fault."""
 
     def gpu(self, index: int) -> Gpu | None:
         return next((gpu for gpu in self.gpus if gpu.index == index), None)

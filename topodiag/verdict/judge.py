@@ -75,7 +75,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         first=(*_mixed(case), *_first(state, causes, result)),
         jobs=tuple(jobs),
         unrelated=tuple(tree.root for tree in beside if causes or tree.root.message != why),
-        ruled_out=ruled_out(result, scene),
+        ruled_out=ruled_out(result, scene, unread=bool(unseen) and state is State.UNKNOWN),
         not_explained=(*_not_explained(causes, result), *open_steps),
         next_evidence=next_evidence(causes, state, result, scene),
         joined=joined(result, case),

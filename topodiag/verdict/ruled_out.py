@@ -45,8 +45,9 @@ PARTS = msgspec.convert(own_data("verdict/ruled_out")["part"], tuple[Part, ...])
 """In the order in which a reader would ask."""
 
 
-def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
-    """Parts that nothing accuses and that were seen whole, with how much of the machines was seen."""
+def ruled_out(result: Result, scene: Scene, *, unread: bool = False) -> tuple[RuledOut, ...]:
+    """Parts that nothing accuses and that were seen whole, with how much of the machines was seen; no GPUs where the
+    verdict is that none was read (`unread`)."""
     accused = _accused(result)
     texts = {finding.id for finding in result.findings}
     families = {check[:3] for check in accused}
@@ -55,7 +56,12 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     outs = []
     for part in PARTS:
         against = texts.intersection((*part.needs, *part.against))
-        if against or accused.intersection(part.checks) or part.families & families:
+        if (
+            against
+            or accused.intersection(part.checks)
+            or part.families & families
+            or (unread and "GPU" in part.families)
+        ):
             continue
         # What could not be judged of a job is not ruled out by what is clean on its nodes.
         unsure = any(jobs & open_.get(check, set()) - subjects.get(check, set()) for check in part.needs)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.checks import nodes
 from tests.checks.nodes import only, read, status
 from tests.checks.wanted import expect
 from tests.evidence.filled import node_of
+from tests.pasted import said
 from topodiag.checks.gpu.lost import GpuLost
 from topodiag.checks.gpu.recovery import GpuRecovery
 from topodiag.checks.gpu.tests import SlowGpuInTest
@@ -98,6 +100,47 @@ def test_an_iommu_that_translates_slows_no_gpu_without_a_peer(more: tuple[str, .
 def test_an_iommu_that_translates_slows_one_gpu_with_an_rdma_nic() -> None:
     node = replace(journal(*TRANSLATES, RESET), nics=(nodes.nic(0, 0),))
     assert any("IOMMU translates" in finding.message for finding in HostSettings().judge(node, ()).findings)
+
+
+# --- a driver's load clears no GPU
+
+
+LOAD = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.86.15  Mon Jan  6 12:10:04 UTC 2025"
+
+
+def boot(*later: str) -> str:
+    """A whole log of the first 30 seconds, and what stands below."""
+    lines = [f"[{at / 10:12.6f}] pnp 00:{at}: probed" for at in range(235)]
+    lines += [f"[   23.500000] {LOAD}", *(f"[{at / 10:12.6f}] usb 1-{at}: probed" for at in range(236, 300)), *later]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("later", "wanted"),
+    [
+        ((), "unknown"),
+        (("[  310.000000] usb 1-4: new device",), "unknown"),
+        (("[ 9310.000000] usb 1-4: new device",), "clean"),
+        (("[   31.000000] NVRM: Persistence mode is deprecated and will be removed",), "clean"),
+    ],
+    ids=["the load alone", "some minutes", "hours", "another line of the driver"],
+)
+def test_a_log_clears_gpus_that_goes_on_below_the_load_of_the_driver(later: tuple[str, ...], wanted: str) -> None:
+    node = node_of(boot(*later))
+    assert [status(check().judge(node)) for check in (GpuLost, XidInLog)] == [wanted, wanted]
+
+
+def test_a_log_of_dates_without_a_year_goes_on_as_well() -> None:
+    lines = [f"Mar 04 05:{at // 60:02}:{at % 60:02} tin-4 kernel: pnp 00:{at}: probed" for at in range(240)]
+    lines[100] = f"Mar 04 05:01:40 tin-4 kernel: {LOAD}"
+    assert status(XidInLog().judge(node_of("\n".join(lines) + "\n"))) == "unknown"
+    lines.append("Mar 04 09:00:00 tin-4 kernel: usb 1-4: new device")
+    assert status(XidInLog().judge(node_of("\n".join(lines) + "\n"))) == "clean"
+
+
+def test_where_no_gpu_was_read_none_is_ruled_out(tmp_path: Path) -> None:
+    verdict = said(tmp_path, boot("[ 9310.000000] usb 1-4: new device"))["verdict"]
+    assert (verdict["state"], verdict["ruled_out"]) == ("unknown", [])
 
 
 # --- GPU006: copies that are far slower with one GPU than among the others, and tests that a GPU failed

@@ -50,7 +50,6 @@ from topodiag.evidence import json_values as values
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
 from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, reading, to_float, to_int
 from topodiag.evidence.page import OfPage, Page
-from topodiag.lazy import regex
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.provenance import Origin
@@ -227,7 +226,6 @@ _COLUMNS = {"SCLK", "MCLK", "GPU%"}
 _PRODUCTS = ("Device Name", "Card Series", "Card series", "Card SKU")
 """Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
-_LISTED = regex(r"GPU\[([0-9]{1,4})\]\s{0,20}: ([^:]{1,60}):\s{1,20}(\S.{0,200})")
 _READ_KEYS = {*_PRODUCTS, "sclk clock level", "GPU use (%)", "GPU Memory Allocated (VRAM%)", "PCI Bus"}
 
 
@@ -241,8 +239,10 @@ class RocmSmi(OfPage):
         in_table = False
         cards: dict[int, tuple[Origin, dict[str, str]]] = {}
         for line in page.bare_lines():
-            if (listed := _LISTED.match(line.text)) is not None and int(listed[1]) < MAX_GPUS:
-                cards.setdefault(int(listed[1]), (line.origin, {}))[1].setdefault(listed[2], listed[3])
+            gpu, _, listed = line.text.partition(": ")
+            if gpu.startswith("GPU[") and (number := to_int(gpu[4:], low=0, high=MAX_GPUS - 1)) is not None:
+                key, _, value = listed.partition(":")
+                cards.setdefault(number, (line.origin, {}))[1].setdefault(key, value.strip())
                 continue
             words = line.text.split()
             in_table = in_table or set(words) >= _COLUMNS

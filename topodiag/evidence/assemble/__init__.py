@@ -79,6 +79,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         not_observed=tuple(draft.missing),
         topics=frozenset(draft.topics),
         makers=frozenset(draft.makers),
+        driver_only_loaded=draft.only_loads == {True},
     )
     if len(node.gpus) + len(node.nics) <= MAX_PATH_DEVICES:
         node = replace(node, links=build_links(node))

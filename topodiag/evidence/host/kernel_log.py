@@ -26,6 +26,9 @@ MAX_EVENTS = 2000
 LEAST_WHOLE = 200
 """Lines of the kernel's from which on a text that somebody gave is called a log, and not lines chosen from one: Linux
 writes more while it boots."""
+LEAST_AT_WORK_S = 600.0
+"""Seconds from the load of a driver from which on a log without a word of it shows that it met no fault: a GPU that
+fails at once is told while the machine starts its services."""
 MAX_HEAD = 160
 """Characters of a line in which the kernel's stamp and name stand."""
 MAX_TEXT = 500
@@ -42,6 +45,7 @@ _OWN = regex(
     re.MULTILINE,
 )
 """A line with the kernel's stamp, in any time format, or its name."""
+_LOAD = b"NVRM: loading "
 _BUILD = regex(rb"\*\*\* /\S{0,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
 """A log of how the driver was built, as a section of nvidia-bug-report.sh: the kernel's lines in it are of that day."""
 _Record = tuple[Place, float | None, str, LineMatch]
@@ -88,10 +92,28 @@ class KernelLog(Source):
         # Also where the driver has nothing to complain of.
         if b"NVRM: " in data:
             draft.makers.add(Maker.NVIDIA)
+            draft.only_loads.add(_only_loads(data))
         elif b"amdgpu" in data and b"nvidia" not in data:
             draft.makers.add(Maker.AMD)
         systemctl.offer_units(systemctl.units(Page(blob, draft)))  # a journal holds both
         return parsed
+
+
+def _only_loads(data: bytes) -> bool:
+    """Whether NVIDIA's driver says nothing but that it is loaded, and the log does not go on for a while by a clock of
+    both lines."""
+    if data.count(b"NVRM: ") > data.count(_LOAD) or _LOAD not in data:
+        return False
+    before, _, after = data.rstrip().partition(_LOAD)
+    load_s, last_s = (_logged_s(text.rpartition(b"\n")[2].decode("utf-8", "replace")) for text in (before, after))
+    return load_s is None or last_s is None or last_s - load_s < LEAST_AT_WORK_S
+
+
+def _logged_s(line: str) -> float | None:
+    """The time of a line; of a date without a year in some year."""
+    dated = _LIKE["syslog"].match(line)
+    when, _ = _split(line[:MAX_LINE])
+    return seconds(f"Mon {dated[1]} 2000") if when is None and dated is not None else when
 
 
 def _matches(data: bytes) -> Iterator[_Record]:

@@ -38,8 +38,10 @@ def log_was_read(node: Node) -> bool:
 
 
 def gpus_were_logged(node: Node) -> bool:
-    """Whether a whole kernel log is there of a node with a driver of GPUs at work: of another it clears no GPU."""
-    return log_was_read(node) and (Topic.GPUS in node.topics or bool(node.makers))
+    """Whether a whole kernel log is there of a node with a driver of GPUs at work: of another it clears no GPU, nor
+    does one that ends where the driver begins."""
+    at_work = bool(node.makers) and not node.driver_only_loaded
+    return log_was_read(node) and (Topic.GPUS in node.topics or at_work)
 
 
 def is_start_after(event: Event, trouble: Event) -> bool:
