@@ -44,6 +44,9 @@ LAST_STAGE = 9
 MOST_SAID = 90
 """Characters of an exception's message that the finding's own message quotes: a headline has room for so many."""
 
+_ABORTED = "exited on signal 6 (Aborted)"
+"""mpirun's word on a process that called abort."""
+
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
 
@@ -120,7 +123,7 @@ class ProcessDied(JobCheck, id="JOB009"):
         exception, all."""
         how, later = event.details["how"], len(events) - 1
         ending = _endings()[how]
-        rank, host = _first_place(judged, [event, *(other for other in own if other.details["how"] == how)], events)
+        rank, host, reports = _placed(judged, event, own, events)
         same = [other for other in events if how == "exception" and _raised(other) == _raised(event)]
         ranks = (ranks_in(same) or [rank]) if rank >= 0 else []
         who = rank_word(ranks) if ranks else _ended(own, how)
@@ -136,9 +139,9 @@ class ProcessDied(JobCheck, id="JOB009"):
             "died",
             f"{who}{where} {cause or ending['says']}{_what(event)}{_behind(event)}",
             severity=SEVERITIES.get(how, Severity.ERROR),
-            fix=(in_words_of(scheduler_of(judged), _fix(judged, event, ranks, ending["fix"])),),
+            fix=(in_words_of(scheduler_of(judged), _fix(judged, event, [] if reports else ranks, ending["fix"])),),
             cost="the job ends" + (f"; {plural(later, 'later end')} follow from it" if later > 1 else ""),
-            evidence=[event],
+            evidence=[event, *reports],
             confidence=confidence,
         )
 
@@ -305,6 +308,41 @@ def _first_place(job: Job, alike: Sequence[Event], events: Sequence[Event]) -> t
         if rank >= 0 or host:
             return rank, host or launched_on(job, rank)
     return -1, launched_on(job, -1)
+
+
+def _placed(job: Job, event: Event, own: Sequence[Event], events: Sequence[Event]) -> tuple[int, str, list[Event]]:
+    """Rank and host of an end, and the lines of a launcher that say so where its own lines do not."""
+    alike = [other for other in own if other.details["how"] == event.details["how"]]
+    rank, host = _first_place(job, [event, *alike], events)
+    reports = _reports(event, events) if rank < 0 else []
+    if not reports:
+        return rank, host, []
+    hosts = (report.details["host"] for report in reports if "host" in report.details)
+    return _named(reports[0], events), next(hosts, host), reports
+
+
+def _reports(event: Event, events: Sequence[Event]) -> list[Event]:
+    """What launchers say of the process whose last words an event is, which name no rank: mpirun of the one that was
+    aborted, as a fatal error of C++ is, torch of the first that failed."""
+    if event.details["how"] == "fatal":
+        aborted = [other for other in events if "named_rank" in other.details and _ABORTED in other.text]
+        return aborted if len(aborted) == 1 else []
+    return _first_failure(events) if event.details["how"] == "exception" else []
+
+
+def _first_failure(events: Sequence[Event]) -> list[Event]:
+    """The rank that torch's summary names as the first that failed, and its host where all have one; nothing where
+    several exceptions stand in the log, of which each may be that rank's."""
+    raised = {_raised(event) for event in events if event.details.get("how") == "exception"}
+    summary = [event for event in events if event.details.get("how") == "context"]
+    heads = [place_of(event) for event in summary if "root" in event.details]
+    if len(raised) != 1 or len(heads) != 1:
+        return []
+    source, head = heads[0]
+    below = [(source, line) for line in range(head + 1, head + consequences.OF_SUMMARY + 1)]
+    first = [event for event in summary if "named_rank" in event.details and place_of(event) in below]
+    hosts = [event for event in summary if "host" in event.details]
+    return [*first, *hosts] if len(first) == len(hosts) == 1 else first[:1]
 
 
 def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
