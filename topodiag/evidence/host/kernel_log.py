@@ -81,7 +81,7 @@ class KernelLog(Source):
         for match in _matches(data):
             count += 1
             newest.append(match)
-        works = {data.count(b"\n", 0, work.start()) + 1: work[1].decode() for work in _WORK.finditer(data)}
+        works = dict(_works(data)) if b"BUG: " in data or b"BUG at " in data else {}
         parsed.records.extend(_event(blob, record, works.get(record[0][0])) for record in newest)
         # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
         own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
@@ -97,6 +97,14 @@ class KernelLog(Source):
             draft.makers.add(Maker.AMD)
         systemctl.offer_units(systemctl.units(Page(blob, draft)))  # a journal holds both
         return parsed
+
+
+def _works(data: bytes) -> Iterator[tuple[int, str]]:
+    """The lines of faults of the kernel's own code, each with the module whose work it did."""
+    number, begin = 1, 0
+    for work in _WORK.finditer(data):
+        number, begin = number + data.count(b"\n", begin, work.start()), work.start()
+        yield number, work[1].decode()
 
 
 def _only_loads(data: bytes) -> bool:
