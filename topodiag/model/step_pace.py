@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.lazy import dataclass
+from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import stamp
 from topodiag.model.steps import PartOf, StepSeries, timed_parts, warm_up
 from topodiag.words.units import grouped, percent, plural, spell_s
@@ -46,6 +46,9 @@ _FEW = 0.2
 """Share of the steps of a level that may be as in its neighbour."""
 _RECURS = 0.7
 """Share of the slow steps that must lie in the same distance for them to recur."""
+
+_LOSS = regex(r"(?i)\bloss['\"]?\s{0,4}[:=]\s{0,4}(?:(-?(?:nan|inf))\b|-?[0-9])")
+"""A step's own loss, and the word where it is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,19 @@ def spell_pace(value: float, unit: str) -> str:
     if unit != "s":
         return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
     return f"{spell_s(value)} a step"
+
+
+def says_lost(series: StepSeries) -> str:
+    """`the loss is nan from step 500 on`, where it was a number before and is none to the last step; else ""."""
+    word = ""
+    for at in range(len(series.steps) - 1, -1, -1):
+        origin = series.steps[at].origin
+        loss = _LOSS.search(origin.text) if origin is not None else None
+        if loss is None or loss[1] is None:
+            is_lost = loss is not None and word
+            return f"the loss is {word} from step {series.steps[at + 1].number} on" if is_lost else ""
+        word = loss[1].lower()
+    return ""
 
 
 def says_change(pace: Pace, *, timed: bool = True) -> str:

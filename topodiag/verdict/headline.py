@@ -123,7 +123,13 @@ def _step_words(scene: Scene) -> str:
     pace = next(iter(paces), None)
     if pace is None or (len(paces) > 1 and not any(pace.slower > 1 for pace in paces)):
         return ""  # runs of a sweep have a pace each
-    from topodiag.model.step_pace import grown_part, says_change, says_waits, spell_pace  # noqa: PLC0415 - numpy
+    from topodiag.model.step_pace import (  # noqa: PLC0415 - numpy, which only jobs need
+        grown_part,
+        says_change,
+        says_lost,
+        says_waits,
+        spell_pace,
+    )
 
     if waits := says_waits(pace):
         return f"{waits}; "
@@ -132,7 +138,8 @@ def _step_words(scene: Scene) -> str:
         return f"{says_change(pace)}{f', most of it in {part}' if part else ''}, and "
     wide = pace.high - pace.low > _WIDE * pace.typical
     unsure = len(pace.levels) != 1 or pace.drift > 1 or pace.series.steps[-1].number in pace.slow or wide
-    return f"steps at {spell_pace(pace.typical, pace.series.unit)}{'' if unsure else ' without a change'}; "
+    lost = f", {words}" if (words := says_lost(pace.series)) else ""
+    return f"steps at {spell_pace(pace.typical, pace.series.unit)}{'' if unsure else ' without a change'}{lost}; "
 
 
 def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene, past: State = State.HEALTHY) -> str:
