@@ -229,8 +229,7 @@ def says_lost(series: StepSeries) -> str:
         origin = series.steps[at].origin
         loss = _LOSS.search(origin.text) if origin is not None else None
         if loss is None or loss[1] is None:
-            is_lost = loss is not None and word
-            return f"the loss is {word} from step {series.steps[at + 1].number} on" if is_lost else ""
+            return f"the loss is {word} from step {series.steps[at + 1].number} on" if loss is not None and word else ""
         word = loss[1].lower()
     return ""
 

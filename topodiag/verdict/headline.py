@@ -123,13 +123,7 @@ def _step_words(scene: Scene) -> str:
     pace = next(iter(paces), None)
     if pace is None or (len(paces) > 1 and not any(pace.slower > 1 for pace in paces)):
         return ""  # runs of a sweep have a pace each
-    from topodiag.model.step_pace import (  # noqa: PLC0415 - numpy, which only jobs need
-        grown_part,
-        says_change,
-        says_lost,
-        says_waits,
-        spell_pace,
-    )
+    from topodiag.model.step_pace import grown_part, says_change, says_lost, says_waits, spell_pace  # noqa: PLC0415 - numpy
 
     if waits := says_waits(pace):
         return f"{waits}; "

@@ -43,8 +43,6 @@ _OF_WAYS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "TOP", "BEN")
 """Checks of what carries data, and over which way."""
 _EXCEPTION = regex(r"[|\s]{0,20}((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception): .{1,400})")
 """The end of a traceback of Python's, also in one of a group of exceptions."""
-_MANY = 2
-"""Lines of one exception that show that its program went on after it."""
 _SLOWS = (*_OF_WAYS, "GPU004", "JOB008", "JOB011", "JOB012", "JOB015", "NIC002", "NIC005", "ENV")
 """Checks whose faults take bandwidth or time from a job that meets them."""
 
@@ -138,7 +136,7 @@ def unexplained(troubles: Sequence[Trouble]) -> str:
     raised = grouped((match[1], trouble) for trouble in troubles if (match := _EXCEPTION.match(trouble.text)))
     exception, alike = next(iter(raised.items()), ("", []))
     count = sum(trouble.count for trouble in alike)
-    if count < _MANY:
+    if count <= 1:
         return words
     at = alike[0].origin
     place = f", first at line {at.line}" if at is not None and at.line is not None else ""

@@ -51,9 +51,9 @@ def with_work(case: Case, intake: Intake, pieces: Sequence[Piece]) -> Case:
         streams = {name for file in (*job.files, *last) if (name := names.get(file, file)) != file}
         ends = [(file, end) for file, end in read.items() if file in last or names[file] in streams]
         shown = (*job.done, *_all_done((file, end) for file, end in ends if file not in job.files))
-        bars = ((file, end.word[0]) for file, end in ends if is_full_bar(end.word[1], last.get(file)))
-        known = {end.source for end in shown}
-        return (*shown, *(Origin(file, line) for file, line in bars if known and file not in known))
+        others = [(file, end) for file, end in ends if shown and all(file != origin.source for origin in shown)]
+        full = (Origin(file, end.word[0]) for file, end in others if is_full_bar(end.word[1], last.get(file)))
+        return (*shown, *full)
 
     progress = tuple(line for text in read.values() for line in text.progress)
     return replace(case, progress=progress, jobs=tuple(replace(job, done=done(job)) for job in case.jobs))

@@ -83,8 +83,7 @@ def _is_last_step(line: Progress) -> bool:
 
 def is_full_bar(line: str, step: int | None) -> bool:
     """Whether a line is the bar of all steps of a training (tqdm's), of which `step` was the last."""
-    bar = _FULL_BAR.search(line)
-    return bar is not None and int(bar[1]) == step
+    return (bar := _FULL_BAR.search(line)) is not None and int(bar[1]) == step
 
 
 def _last_event(

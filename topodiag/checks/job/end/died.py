@@ -44,9 +44,6 @@ LAST_STAGE = 9
 MOST_SAID = 90
 """Characters of an exception's message that the finding's own message quotes: a headline has room for so many."""
 
-_ABORTED = "exited on signal 6 (Aborted)"
-"""mpirun's word on a process that called abort."""
-
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
 
@@ -123,7 +120,8 @@ class ProcessDied(JobCheck, id="JOB009"):
         exception, all."""
         how, later = event.details["how"], len(events) - 1
         ending = _endings()[how]
-        rank, host, reports = _placed(judged, event, own, events)
+        alike = [event, *(other for other in own if other.details["how"] == how)]
+        rank, host, reports = _first_place(judged, alike, events)
         same = [other for other in events if how == "exception" and _raised(other) == _raised(event)]
         ranks = (ranks_in(same) or [rank]) if rank >= 0 else []
         who = rank_word(ranks) if ranks else _ended(own, how)
@@ -301,31 +299,22 @@ def _named(event: Event, events: Sequence[Event]) -> int:
     return int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
 
 
-def _first_place(job: Job, alike: Sequence[Event], events: Sequence[Event]) -> tuple[int, str]:
-    """Rank and host of an end: of the lines about it, the first says that it came and another one where."""
-    for event in alike:
-        rank, host = _place(job, event, events)
-        if rank >= 0 or host:
-            return rank, host or launched_on(job, rank)
-    return -1, launched_on(job, -1)
-
-
-def _placed(job: Job, event: Event, own: Sequence[Event], events: Sequence[Event]) -> tuple[int, str, list[Event]]:
-    """Rank and host of an end, and the lines of a launcher that say so where its own lines do not."""
-    alike = [other for other in own if other.details["how"] == event.details["how"]]
-    rank, host = _first_place(job, [event, *alike], events)
-    reports = _reports(event, events) if rank < 0 else []
-    if not reports:
-        return rank, host, []
-    hosts = (report.details["host"] for report in reports if "host" in report.details)
-    return _named(reports[0], events), next(hosts, host), reports
+def _first_place(job: Job, alike: Sequence[Event], events: Sequence[Event]) -> tuple[int, str, list[Event]]:
+    """Rank and host of an end, of the lines about it: the first says that it came and another one where. With them the
+    lines of a launcher that name both, where its own do not."""
+    places = (_place(job, event, events) for event in alike)
+    rank, host = next(((rank, host) for rank, host in places if rank >= 0 or host), (-1, ""))
+    reports = _reports(alike[0], events) if rank < 0 else []
+    if reports:
+        rank, host = _named(reports[0], events), reports[-1].details.get("host", host)
+    return rank, host or launched_on(job, rank), reports
 
 
 def _reports(event: Event, events: Sequence[Event]) -> list[Event]:
     """What launchers say of the process whose last words an event is, which name no rank: mpirun of the one that was
     aborted, as a fatal error of C++ is, torch of the first that failed."""
     if event.details["how"] == "fatal":
-        aborted = [other for other in events if "named_rank" in other.details and _ABORTED in other.text]
+        aborted = [other for other in events if "named_rank" in other.details and " on signal 6 " in other.text]
         return aborted if len(aborted) == 1 else []
     return _first_failure(events) if event.details["how"] == "exception" else []
 
@@ -335,14 +324,11 @@ def _first_failure(events: Sequence[Event]) -> list[Event]:
     several exceptions stand in the log, of which each may be that rank's."""
     raised = {_raised(event) for event in events if event.details.get("how") == "exception"}
     summary = [event for event in events if event.details.get("how") == "context"]
-    heads = [place_of(event) for event in summary if "root" in event.details]
-    if len(raised) != 1 or len(heads) != 1:
-        return []
-    source, head = heads[0]
-    below = [(source, line) for line in range(head + 1, head + consequences.OF_SUMMARY + 1)]
+    heads = (place_of(event) for event in summary if "root" in event.details)
+    below = [(source, head + at) for source, head in heads for at in range(1, consequences.OF_SUMMARY + 1)]
     first = [event for event in summary if "named_rank" in event.details and place_of(event) in below]
     hosts = [event for event in summary if "host" in event.details]
-    return [*first, *hosts] if len(first) == len(hosts) == 1 else first[:1]
+    return first + (hosts if len(hosts) == 1 else []) if len(first) == len(raised) == 1 else []
 
 
 def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
