@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from topodiag.checks.env.conf_file import misread
 from topodiag.checks.env.job_machine import LogMachines
 from topodiag.checks.env.node import NOT_JUDGED
 from topodiag.checks.env.rules import Rule, broken, undecided
@@ -119,22 +120,15 @@ class MisreadSettingInLog(SettingsInLog, id="ENV002"):
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []
         for force in in_force(job, "environment", "application", "invalid"):
-            value, refused = force.value, force.given.how == "invalid"
-            if refused:
-                what, meant = "NCCL refuses the value and goes on with its default", "a value that NCCL accepts"
-            elif value[:1].isspace() and value.strip():
-                what, meant = "a blank became part of the value", value.strip()
-            elif value[:1] in ("'", '"') or value[-1:] in ("'", '"'):
-                what, meant = "quotes became part of the value", value.strip().strip("'\"")
-            elif " #" in value:
-                what, meant = "a comment became part of the value", value.split(" #", 1)[0].strip()
-            else:
-                continue
-            fix = "correct the value" if refused else f"write {force.name}={meant}, in nccl.conf too"
-            cost = Cost(text="the setting that was meant is not in force")
-            advice = Advice(expected=meant or "no value", fix=(fix,), cost=cost)
-            value_meant = meant if meant and not refused else None
-            findings.append(self.report(job, force, advice, f"{force.name}={value[:60]}: {what}", value_meant))
+            what, meant = misread(f"{force.name}={force.value}") or ("", "")
+            if force.given.how == "invalid":
+                what, meant = "NCCL refuses the value and goes on with its default", ""
+            if what:
+                fix = f"write {meant}, in nccl.conf too" if meant else "correct the value"
+                cost = Cost(text="the setting that was meant is not in force")
+                advice = Advice(expected=meant or "a value that NCCL accepts", fix=(fix,), cost=cost)
+                message = f"{force.name}={force.value[:60]}: {what}"
+                findings.append(self.report(job, force, advice, message, meant.partition("=")[2] or None))
         return self.answer(job, [*findings, *self._refused(job)])
 
     def _refused(self, job: Job) -> Iterator[Finding]:
