@@ -73,9 +73,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
 
     for dump in flight:
         _check_dump(dump)
-    shows_sums = printing.format_ != "table" or any((printing.html, save, csv_, parquet))
-    layout = layout_of(sizes, order)
-    options = LogOptions(workers=workers, dask=dask, layout=layout, flight=flight, save=save, sums=shows_sums)
+    sums, layout = printing.format_ != "table" or any((printing.html, save, csv_, parquet)), layout_of(sizes, order)
+    options = LogOptions(workers=workers, dask=dask, layout=layout, flight=flight, save=save, sums=sums)
     with reading(printing, "logs", "judging", "DownloadColumn", "TransferSpeedColumn") as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
     solved = None
