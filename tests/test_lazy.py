@@ -6,7 +6,7 @@ import pickle
 import re
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
-from typing import Any, ClassVar  # noqa: F401 - named in a text
+from typing import Any
 
 import pytest
 
@@ -122,24 +122,6 @@ class Sent:
 
     name: str
     parts: tuple[int, ...] = ()
-
-
-def with_texts(decorator: Decorator) -> list[type[Any]]:
-    """A class whose types are all texts, as `from __future__ import annotations` leaves them, and one with a name that
-    is no field."""
-    of_module = {"__module__": __name__}
-    plain = type("Plain", (), {**of_module, "__annotations__": {"name": "str", "sizes": "tuple[int, ...]"}})
-    plain = decorator(frozen=True, slots=True)(plain)
-    texts = {"line": "int", "known": "ClassVar[int]"}
-    return [plain, decorator(frozen=True)(type("More", (plain,), {**of_module, "__annotations__": texts, "known": 3}))]
-
-
-def test_fields_keep_the_text_of_their_types_and_what_is_no_field_is_none() -> None:
-    ours, theirs = with_texts(lazy.dataclass), with_texts(dataclasses.dataclass)
-    for one, other in zip(ours, theirs, strict=True):
-        fields = [(each.name, each.type) for each in dataclasses.fields(other)]
-        assert [(each.name, each.type) for each in dataclasses.fields(one)] == fields
-        assert vars(one)["__annotations__"] == vars(other)["__annotations__"]
 
 
 def test_a_frozen_value_is_sent_between_processes() -> None:
