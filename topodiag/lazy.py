@@ -26,15 +26,7 @@ else:
             own = vars(cls)
             cls.__doc__ = cls.__doc__ or cls.__name__  # else it is made of the signature, at half the price of a class
             written = {name for name in ("__init__", "__repr__", "__eq__", "__hash__") if own.get(name) is not None}
-            texts = own.get("__annotations__", {})
-            is_plain = not any(word in str(text) for text in texts.values() for word in _NO_FIELDS)
-            if is_plain:  # `dataclasses` looks for these words once more, by patterns, in a third of its time
-                cls.__annotations__ = dict.fromkeys(texts, object)
             cls = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **others)
-            if is_plain:
-                cls.__annotations__ = texts
-                for name, text in texts.items():
-                    cls.__dataclass_fields__[name].type = text
             methods = {"__init__": _first_init(cls, frozen), "__repr__": _repr}
             if eq:
                 compared = getter([field.name for field in fields(cls) if field.compare])
@@ -50,10 +42,6 @@ else:
             return cls
 
         return made if cls is None else made(cls)
-
-
-_NO_FIELDS = ("ClassVar", "InitVar", "KW_ONLY")
-"""What says of a name in a class that it is no field of its values."""
 
 
 def regex(text: AnyStr, flags: int | re.RegexFlag = 0) -> re.Pattern[AnyStr]:
