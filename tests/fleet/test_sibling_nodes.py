@@ -104,7 +104,8 @@ def test_what_happened_is_read_of_each_node_and_the_rest_is_not(whole: list[str]
     logs = ("[1.000000] quiet\n", XID.format(7, 79), XID.format(9, 48) * 2 + XID.format(12, 79), "", XID.format(1, 31))
     captures = [capture(at % 4) for at in range(len(logs))]
     for evidence, log in zip(captures, logs, strict=True):
-        data = ("[0.500000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15\n" + log).encode()
+        begin, end = "[0.500000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15\n", "[901.000000] quiet\n"
+        data = (begin + log + end).encode()
         evidence.blobs.append(Blob("dmesg.txt", data, Item("dmesg", "kernel-log", "dmesg.txt")))
     _, nodes = read(*captures)
     assert whole == ["node-000", "node-001"]

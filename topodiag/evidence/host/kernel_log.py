@@ -102,7 +102,7 @@ class KernelLog(Source):
 def _works(data: bytes) -> Iterator[tuple[int, str]]:
     """The lines of faults of the kernel's own code, each with the module whose work it did."""
     number, begin = 1, 0
-    for work in _WORK.finditer(data):
+    for work in _WORK.finditer(data) if b"BUG" in data else ():
         number, begin = number + data.count(b"\n", begin, work.start()), work.start()
         yield number, work[1].decode()
 

@@ -149,8 +149,8 @@ def _ended(own: Sequence[Event], how: str) -> str:
     the job or a process."""
     named = (event.details.get("unit", "") for event in own if event.details["how"] == how)
     if units := list(dict.fromkeys(filter(None, named))):
-        kind = "pod" if how == "no room" else "job"
-        return f"{kind} {units[0]}" if len(units) == 1 else f"{plural(len(units), kind)} ({few(units)})"
+        kind = plural(len(units), "pod" if how == "no room" else "job").partition(" ")[2]
+        return f"{kind} {few(units)}"
     return "the job" if how in _OF_JOB else "a process"
 
 
