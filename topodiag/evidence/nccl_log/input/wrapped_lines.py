@@ -42,7 +42,7 @@ def dress_of(head: bytes) -> Iterator[str]:
     lines = [line for line in head.splitlines() if line.strip()]
     if len(lines) > 1 and all(line.startswith(b">") for line in lines[:-1]):  # the last one may be cut
         yield QUOTED
-    if _OF_JOBS.match(head) is not None:
+    if head.lstrip().startswith(b"0") and _OF_JOBS.match(head) is not None:
         yield JOB_EVENTS
 
 
