@@ -48,17 +48,17 @@ def on_same_nodes(run: BenchRun, judged: Iterable[Judged]) -> tuple[Judged, ...]
 
 def alike_elsewhere(one: Judged, judged: Iterable[Judged]) -> int:
     """How many runs of the collective, with as many ranks on nodes that are none of this run's, reach what it does."""
-    mine = one.verdict.measured_gbs
-    others = (
-        other.verdict.measured_gbs
-        for other in judged
-        if other.run.collective == one.run.collective
+    mine, hosts = one.verdict.measured_gbs, set(one.run.hosts)
+    if not mine or not hosts:
+        return 0
+    return sum(
+        other.run.collective == one.run.collective
         and other.run.nranks == one.run.nranks
-        and one.run.hosts
-        and other.run.hosts
-        and not set(one.run.hosts) & set(other.run.hosts)
+        and ALIKE * mine <= (other.verdict.measured_gbs or 0.0) <= mine / ALIKE
+        and bool(other.run.hosts)
+        and hosts.isdisjoint(other.run.hosts)
+        for other in judged
     )
-    return sum(bool(mine and gbs and min(mine, gbs) >= ALIKE * max(mine, gbs)) for gbs in others)
 
 
 def refuted(cause: Cause, others: Sequence[Judged]) -> str:

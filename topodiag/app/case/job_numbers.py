@@ -30,7 +30,7 @@ _NUMBER = regex(
 otherwise."""
 _BEGAN = regex(r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[-_T ]([0-2][0-9])[-:_]?([0-5][0-9])(?![0-9]{3})")
 """Date and minute in the name of a folder: the nodes of one run make theirs within seconds."""
-SLURM_JOB = regex(r"(?:\*\*\* (?:JOB|STEP)|^Subject: Job) ([0-9]{1,12})\b")
+JOB_LINE = regex(r"(?:\*\*\* (?:JOB|STEP)|^Subject: Job) ([0-9]{1,12})\b")
 """The number in what Slurm, or LSF in a job's report, says of a job."""
 
 
@@ -70,8 +70,8 @@ def by_number(job: Job) -> tuple[Job, ...]:
     texts = dict.fromkeys((*job.files, *map(file_of, job.events)))
     if len(texts) < 2:
         return (job,)
-    slurm = {file_of(event): line[1] for event in job.events if (line := SLURM_JOB.search(event.text)) is not None}
-    number_of = {file: job_number(file) or slurm.get(file, "") for file in texts}
+    reported = {file_of(event): line[1] for event in job.events if (line := JOB_LINE.search(event.text)) is not None}
+    number_of = {file: job_number(file) or reported.get(file, "") for file in texts}
     files = grouped((number_of[file], file) for file in job.files)
     events = grouped((number_of[file_of(event)], event) for event in job.events)
     if job.ranks:
@@ -138,7 +138,7 @@ def without(events: Sequence[Event], others: Sequence[Event]) -> tuple[Event, ..
 def runs_of(events: Sequence[Event], teardown: int) -> tuple[tuple[Event, ...], ...]:
     """The events of one text by the jobs of a scheduler that ended in it, all of one where it ended fewer than two;
     those of the `teardown` lines below an end are of that job."""
-    lines = ((SLURM_JOB.search(event.text), line_of(event)) for event in sorted(events, key=line_of))
+    lines = ((JOB_LINE.search(event.text), line_of(event)) for event in sorted(events, key=line_of))
     ends = sorted({match[1]: line for match, line in lines if match is not None}.values())[:-1]
     runs = grouped((bisect_left(ends, line_of(event) - teardown), event) for event in events)
     return tuple(tuple(runs[at]) for at in sorted(runs)) or ((),)

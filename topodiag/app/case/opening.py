@@ -27,6 +27,10 @@ from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Case, Result
 from topodiag.words.units import first_of
 
+__all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched", "with_paths"]
+
+_BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
+"""A file of a bundle by its name inside."""
 _CONTENT: ContextVar[BinaryIO | None] = ContextVar("content of standard input", default=None)
 
 
@@ -60,9 +64,6 @@ def with_paths(result: Result, paths: Sequence[str]) -> Result:
     return replace(result, given=tuple(resolve(path) for path in paths))
 
 
-__all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched", "with_paths"]
-
-
 def gathered(paths: Sequence[str], *, quick: bool = False) -> Intake:
     """All evidence at these paths; `quick`: what is asked for are logs. Raises InputError."""
     return gather(paths, stdin=stream_for(paths), quick=quick)
@@ -71,10 +72,6 @@ def gathered(paths: Sequence[str], *, quick: bool = False) -> Intake:
 def blob_at(path: str) -> Blob:
     """The text of one file. Raises InputError."""
     return open_blob(path, stream_for((path,)))
-
-
-_BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
-"""A file of a bundle by its name inside."""
 
 
 def node_case(intake: Intake) -> Case:

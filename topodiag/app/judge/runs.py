@@ -81,10 +81,7 @@ def judged_runs(
             judged.append(_judged(measured, own, chosen))
             known.append(_known_of(measured, near, of_nodes, of_file, seen_kind(jobs or own.jobs)))
     pairs = zip(judged, known, strict=True)
-    benchmarks = tuple(
-        _explained(one, replace(evidence, alike=alike_elsewhere(one, judged)), on_same_nodes(one.run, judged))
-        for one, evidence in pairs
-    )
+    benchmarks = tuple(_explained(one, evidence, judged) for one, evidence in pairs)
     unlike = (NotObserved("one machine for all nodes", why) for one in judged for why in one.modelled.unlike)
     gaps = (*unlike, *_gaps(machine, benchmarks))
     return Result(outcomes=(*run(Subject.BENCH, benchmarks), *logged), benchmarks=benchmarks, not_observed=gaps)
@@ -112,10 +109,13 @@ def _known_of(
     return Evidence(own, tuple(of_logs), all_nodes, network)
 
 
-def _explained(judged: Judged, known: Evidence, others: Sequence[Judged]) -> Benchmark:
-    """The run with what would explain its verdict."""
+def _explained(judged: Judged, known: Evidence, runs: Sequence[Judged]) -> Benchmark:
+    """The run with what would explain its verdict, beside all `runs`."""
     run, modelled, verdict = judged.run, judged.modelled, judged.verdict
     fit = fit_run(run)
+    if verdict.word == LOW:  # each asks all runs
+        known = replace(known, alike=alike_elsewhere(judged, runs))
+    others = on_same_nodes(run, runs) if verdict.word == LOW else ()
     explained = explain(run, modelled, verdict, fit=fit, known=known, others=others)
     # A build without MPI looks like runs of one rank, and is told as what it is.
     why = next((note for note in run.notes if WITHOUT_MPI in note), "")

@@ -34,8 +34,8 @@ class MachineStops(NodeCheck, id="HST007"):
 
     When it stays silent
         Errors of memory that were corrected, and `mce: [Hardware Error]` without one of these lines: it also stands
-        for what was corrected. A process that was killed for a limit of its own (JOB009). Expedited stalls of RCU of
-        less than a thousand jiffies. No kernel log in the evidence, or a few lines of one without such a line: unknown.
+        for what was corrected. A process that met its own memory limit: JOB009 tells it. Expedited stalls of RCU below
+        a thousand jiffies. No kernel log in the evidence, or a few lines of one without such a line: unknown.
 
     How to confirm
         journalctl -k -b -1 | tail -50         the end of the boot before this one

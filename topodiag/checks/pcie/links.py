@@ -53,7 +53,7 @@ class NarrowPcieLink(NodeCheck, id="PCI001"):
         or two lanes of a card for eight or more, and one of an adapter for four, are no wiring, but on a guest. Width
         is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0 or 255
         (virtual machines) are no reading: unknown. The kernel's lines: devices that are all limited alike, a lower
-        speed alone, guests; a link of which one end has no more lanes by its LnkCap (a card with a switch of its own,
+        speed alone, guests; a link where LnkCap of one end allows no more lanes (a card with a switch of its own,
         a laptop); four lanes and more of a device without a driver's name, where LnkCap of both ends is not known.
         Storage and management NICs are not judged.
 

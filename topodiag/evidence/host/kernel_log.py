@@ -27,8 +27,8 @@ LEAST_WHOLE = 200
 """Lines of the kernel's from which on a text that somebody gave is called a log, and not lines chosen from one: Linux
 writes more while it boots."""
 LEAST_AT_WORK_S = 600.0
-"""Seconds from the load of a driver from which on a log without a word of it shows that it met no fault: a GPU that
-fails at once is told while the machine starts its services."""
+"""Seconds that a log has to go on below the load of a driver to show, without another word of it, that it met no fault:
+of a GPU that fails at once it tells while the machine starts its services."""
 MAX_HEAD = 160
 """Characters of a line in which the kernel's stamp and name stand."""
 MAX_TEXT = 500
@@ -102,7 +102,7 @@ class KernelLog(Source):
 def _works(data: bytes) -> Iterator[tuple[int, str]]:
     """The lines of faults of the kernel's own code, each with the module whose work it did."""
     number, begin = 1, 0
-    for work in _WORK.finditer(data) if b"BUG" in data else ():
+    for work in _WORK.finditer(data):
         number, begin = number + data.count(b"\n", begin, work.start()), work.start()
         yield number, work[1].decode()
 
