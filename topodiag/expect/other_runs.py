@@ -51,14 +51,14 @@ def alike_elsewhere(one: Judged, judged: Iterable[Judged]) -> int:
     mine, hosts = one.verdict.measured_gbs, set(one.run.hosts)
     if not mine or not hosts:
         return 0
-    return sum(
-        other.run.collective == one.run.collective
+    alike = (
+        other.run.hosts
+        for other in judged
+        if other.run.collective == one.run.collective
         and other.run.nranks == one.run.nranks
         and ALIKE * mine <= (other.verdict.measured_gbs or 0.0) <= mine / ALIKE
-        and bool(other.run.hosts)
-        and hosts.isdisjoint(other.run.hosts)
-        for other in judged
     )
+    return sum(bool(others) and hosts.isdisjoint(others) for others in alike)
 
 
 def refuted(cause: Cause, others: Sequence[Judged]) -> str:
