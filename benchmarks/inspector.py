@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.checks.job.slow.inspector import SlowHoursOfJob
 from topodiag.checks.job.slow.late_ranks import LateArriver
-from topodiag.checks.job.slow.slow_hours import SlowHoursOfJob
 from topodiag.checks.job.slow.slow_phase import SlowPartOfJob
 from topodiag.evidence.live.inspector import RECORDS, InspectorReader
 from topodiag.model.connections import no_connections

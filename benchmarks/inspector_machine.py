@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.inspector import CHECKS, Group, Shape, Times, hash_of, lines_of, take
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
-from topodiag.checks.job.slow.below_model import BelowModel
+from topodiag.checks.job.slow.inspector import BelowModel
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.expect.inspector import beside_model
 from topodiag.model.finding import Finding

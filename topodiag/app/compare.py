@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from topodiag.checks.fleet.weights import matters
+from topodiag.checks.fleet.differs import matters
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.fleet.compare import compared

@@ -18,9 +18,8 @@ from tests.tables import examples, rows
 from tests.verdict.judged import measured
 from topodiag.checks.env.bench import CostlySettingOfRun
 from topodiag.checks.env.conf_file import ConfLineNotRead, misread
-from topodiag.checks.env.job_machine import LogMachines
-from topodiag.checks.env.node import CostlySetting
-from topodiag.checks.env.node_machine import NodeMachine
+from topodiag.checks.env.job import LogMachines
+from topodiag.checks.env.node import CostlySetting, NodeMachine
 from topodiag.checks.env.rules import VALUES, level, number, rules
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.model.bench import Benchmark

@@ -9,10 +9,8 @@ import pytest
 from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.fleet.changed import MAX_TOLD, ChangedSinceGood, changes_between, same_machine
-from topodiag.checks.fleet.differs import DiffersFromSiblings
+from topodiag.checks.fleet.differs import DiffersFromSiblings, TwoPopulations, matters, weigh
 from topodiag.checks.fleet.flapping import ComesAndGoes, drops, fallen_alone, flaps
-from topodiag.checks.fleet.populations import TwoPopulations
-from topodiag.checks.fleet.weights import matters, weigh
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.fleet import Association, Cohort, FactKind, How, NodeFact, Outlier, Population, Populations, spelled
 from topodiag.model.history import Capture, Growth, NodeHistory, PartStates, Spell

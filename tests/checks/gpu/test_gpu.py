@@ -13,8 +13,8 @@ from tests.checks.wanted import expect
 from tests.evidence.filled import node_of
 from tests.pasted import said
 from topodiag.checks.gpu.lost import GpuLost
-from topodiag.checks.gpu.recovery import GpuRecovery
-from topodiag.checks.gpu.tests import SlowGpuInTest
+from topodiag.checks.gpu.repair import GpuRecovery
+from topodiag.checks.gpu.slow import SlowGpuInTest
 from topodiag.checks.gpu.xid import XidInLog, amd_troubles
 from topodiag.checks.host.settings import HostSettings
 from topodiag.model.devices import Gpu

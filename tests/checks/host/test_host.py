@@ -13,12 +13,10 @@ from tests.checks.wanted import Wanted, expect, shown
 from tests.evidence.filled import node_of
 from tests.tables import examples
 from tests.verdict.judged import running, verdict
-from topodiag.checks.host.devices import DevicesNotGiven
-from topodiag.checks.host.driver import DriverMismatch
-from topodiag.checks.host.hung_probes import ProbeHangs
+from topodiag.checks.host.driver import DriverMismatch, ProbeHangs
 from topodiag.checks.host.job import AwayFromGpuInLog, NicOnOtherSocket
-from topodiag.checks.host.numa import GpuNicOnDifferentSockets
-from topodiag.checks.host.process_cores import ProcessAwayFromGpu
+from topodiag.checks.host.limits import DevicesNotGiven
+from topodiag.checks.host.numa import GpuNicOnDifferentSockets, ProcessAwayFromGpu
 from topodiag.checks.registry import Subject, check_of
 from topodiag.evidence.host.kernel_log import LEAST_WHOLE, KernelLog
 from topodiag.evidence.interface import Blob

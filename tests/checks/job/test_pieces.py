@@ -14,8 +14,8 @@ from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.checks.network.interfaces.check import WrongInterface
 from topodiag.checks.network.plugin import PluginNotLoaded
 from topodiag.checks.network.sockets import SocketsInsteadOfRdma
-from topodiag.checks.p2p.shm import ShmInsteadOfP2p
-from topodiag.checks.topo.job_tree import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
+from topodiag.checks.p2p.job import ShmInsteadOfP2p
+from topodiag.checks.topo.job import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Finding, Status

@@ -16,10 +16,9 @@ from tests.scanned import node_at
 from tests.tables import examples
 from topodiag.checks.network.captured_search import Searched, gap_of, searched_on_captures
 from topodiag.checks.network.channels import SearchCollapsed
-from topodiag.checks.network.lossy_class import LossyClass
+from topodiag.checks.network.node import LossyClass, RdmaUnused
 from topodiag.checks.network.plugin import PluginNotLoaded
 from topodiag.checks.network.rdma_errors import RdmaErrors
-from topodiag.checks.network.rdma_unused import RdmaUnused
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob

@@ -8,8 +8,7 @@ import pytest
 from tests.checks import jobs
 from tests.checks.wanted import Wanted, shown
 from tests.tables import examples
-from topodiag.checks.p2p.shm import ShmInsteadOfP2p
-from topodiag.checks.p2p.switched_off import P2pSwitchedOff
+from topodiag.checks.p2p.job import P2pSwitchedOff, ShmInsteadOfP2p
 from topodiag.checks.registry import Subject, check_of
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Severity, Status

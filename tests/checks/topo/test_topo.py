@@ -22,10 +22,8 @@ from tests.tables import examples
 from topodiag.app.topo import check_topology
 from topodiag.checks.shared.topo_evidence import devices_of
 from topodiag.checks.topo.another_machine import FileOfAnotherMachine
-from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile
-from topodiag.checks.topo.file import FileOfARack, FileRefused
-from topodiag.checks.topo.job_file import TopologyFileRefused
-from topodiag.checks.topo.job_tree import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
+from topodiag.checks.topo.file import DeviceTwiceInFile, FileOfARack, FileRefused, GpuShortInFile
+from topodiag.checks.topo.job import DeviceTwice, GpuShortOfNvlinks, GuessedTopology, TopologyFileRefused
 from topodiag.checks.topo.virtual_pci import VirtualPciTree
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Severity, Status

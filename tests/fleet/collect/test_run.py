@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.valid import assert_valid
-from topodiag.checks.host.hung_probes import ProbeHangs
+from topodiag.checks.host.driver import ProbeHangs
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.reader import read_node

@@ -10,8 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from topodiag.checks.env.conf_file import MAX_VALUE_BYTES, misread
-from topodiag.checks.env.node import ENVIRONMENT, given
-from topodiag.checks.env.node_machine import internal_ib_nics, uses_internal_ib
+from topodiag.checks.env.node import ENVIRONMENT, given, internal_ib_nics, uses_internal_ib
 from topodiag.checks.shared.devices import NOT_FOR_JOBS, is_up
 from topodiag.model.devices import NetDev, Nic, NicRole
 from topodiag.model.finding import Finding, Severity

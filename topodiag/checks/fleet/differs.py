@@ -1,15 +1,17 @@
-"""A node that differs from its peers in a fact that can cost bandwidth or stability."""
+"""Nodes of one kind beside each other: one that differs from its peers in a fact that can cost bandwidth or stability,
+and a few populations: a roll-out in progress, and what else splits the same way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
 from topodiag.checks.interface import Advice, FleetCheck
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
-from topodiag.model.fleet import Cohort, How, Outlier, fact_words, spelled
+from topodiag.model.fleet import Cohort, How, Outlier, Populations, fact_name, fact_words, spelled
 from topodiag.model.provenance import Origin
-from topodiag.words.units import few, grouped, plural
+from topodiag.words.own_data import own_data
+from topodiag.words.units import few, grouped, percent, plural
 
 FEWEST = 3
 """Nodes without which there is no majority."""
@@ -125,3 +127,126 @@ def _labels(outliers: Sequence[Outlier], kind: str) -> list[str]:
     if kind == "gpu":
         return [part.upper() for part in parts if part.startswith("gpu") and part[3:].isdigit()]
     return list(dict.fromkeys(part.partition("/")[0] for part in parts if not part.startswith(("gpu", "numa"))))
+
+
+_VALUES_SHOWN = 3
+_HARMLESS = frozenset({"os", "firmware", "driver", "kernel modules", "services", "system"})
+"""Families in which two versions side by side cost no bandwidth: for the time of a roll-out that is as it should be."""
+
+
+class TwoPopulations(FleetCheck, id="FLT002"):
+    """FLT002: nodes of one kind fall into two populations
+
+    What it finds
+        Facts of which neither value is odd: half of the nodes have one driver, half another. Facts that split the nodes
+        in the same way are told together, and so is what else goes with the split: a leaf switch, a rack, a folder of
+        captures, a part of the node's name.
+
+    Why it matters
+        It is a roll-out in progress, or one that was never finished: a job that spans both populations runs with both
+        versions, and a difference in speed between them looks like a slow rack.
+
+    Evidence it reads
+        All facts of all captures, as FLT001.
+
+    When it stays silent
+        Cohorts under 3 nodes. More than six values, or values of which the common ones cover less than four fifths of
+        the nodes: these facts vary freely and are listed so. A value of at most one node in twenty is odd (FLT001).
+
+    How to confirm
+        topodiag fleet compare --format json      the nodes of each population
+
+    How to fix
+        Finish the roll-out, or keep jobs within one population until then.
+
+    References
+        NVIDIA DCGM issue 313 (one driver within a rack of NVL72); AMD-AGI/Primus preflight.
+    """
+
+    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> Outcome:
+        if len(judged.nodes) < FEWEST:
+            return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
+        if not judged.populations:
+            return self.clean(judged, "no fact divides the nodes into populations")
+        ordered = sorted(
+            judged.populations, key=lambda populations: (-_severity_of_split(populations), populations.facts)
+        )
+        return self.with_findings(judged, map(self._split, ordered))
+
+    def _split(self, split: Populations) -> Finding:
+        names = [fact_name(family, key) for family, key, _ in split.facts]
+        sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_VALUES_SHOWN])
+        with_ = _with(split)
+        return self.finding(
+            self.where([host for group in split.groups[1:] for host in group.nodes]),
+            "two populations",
+            f"{few(names, 2)}: populations of {sizes} nodes{with_}",
+            severity=_severity_of_split(split),
+            observed="; ".join(
+                f"{plural(len(group.nodes), 'node')}: {few(group.values, _VALUES_SHOWN)}" for group in split.groups
+            ),
+            cost=weight_of(*split.facts[0][:2]).why,
+            confidence=Confidence.HIGH if split.known >= 10 else Confidence.MEDIUM,
+        )
+
+
+def _with(split: Populations) -> str:
+    association = split.association
+    if association is None:
+        return ""
+    values = few(association.values, _VALUES_SHOWN)
+    return f", split as by {association.attribute} ({values}: {percent(association.jaccard)} overlap)"
+
+
+def _severity_of_split(split: Populations) -> Severity:
+    return max(Severity.INFO if of in _HARMLESS else weight_of(of, key).severity for of, key, _ in split.facts)
+
+
+MANY_ENOUGH = 5
+"""Peers below which a difference is a hint: two against one is no majority that anybody should act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """How much a difference matters, why, and what to do."""
+
+    severity: Severity
+    why: str
+    fix: str
+
+
+_TABLE = own_data("checks/fleet/weights")
+_WEIGHTS = [(Weight(Severity[e["severity"].upper()], e["why"], e["fix"]), e) for e in _TABLE["weight"]]
+_BY_NAME = {entry["name"]: weight for weight, entry in _WEIGHTS if "name" in entry}
+_BY_FAMILY = {family: weight for weight, entry in _WEIGHTS for family in entry.get("families", ())}
+_BY_KEY = {
+    (family, key): weight
+    for weight, entry in _WEIGHTS
+    for family, keys in entry.get("keys", {}).items()
+    for key in keys
+}
+
+
+def weight_of(family: str, key: str) -> Weight:
+    """What a difference in a fact can cost."""
+    if (family, key) in _BY_KEY:
+        return _BY_KEY[family, key]
+    if family == "kernel command line":
+        return _BY_NAME["kernel" if _has_word("kernel", key) else "note"]
+    return _BY_FAMILY.get(family, _BY_NAME["note"])
+
+
+def weigh(outlier: Outlier) -> Weight:
+    """The same for an outlier: a counter counts as what it counts."""
+    if outlier.how is How.RATE:
+        return _BY_NAME["mild rises" if _has_word("mild", outlier.key) else "rises"]
+    return weight_of(outlier.family, outlier.key)
+
+
+def _has_word(kind: str, key: str) -> bool:
+    return any(word in key.lower() for word in _TABLE["words"][kind])
+
+
+def matters(outlier: Outlier) -> bool:
+    """Whether the difference can cost bandwidth or stability, and enough peers say that it is one."""
+    return outlier.total >= MANY_ENOUGH and weigh(outlier).severity >= Severity.WARNING

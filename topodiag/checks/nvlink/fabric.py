@@ -1,4 +1,4 @@
-"""The NVSwitch fabric as a whole: Fabric Manager and what the GPUs say of it (fabric_state.py). Links: nvlink.py."""
+"""The NVSwitch fabric as a whole: Fabric Manager and what the GPUs say of it (fabric_machine.py). Links: links.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVLink: pairs of GPUs that should be joined by NVLink and talk over PCIe. Link counts are in nvlink.py."""
+"""NVLink: pairs of GPUs that should be joined by NVLink and talk over PCIe. Link counts are in evidence.py."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
-from topodiag.checks.job.hang.uneven import RanksUneven
+from topodiag.checks.job.hang.check import RanksUneven
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Job
 

@@ -16,8 +16,8 @@ from topodiag.app.case.build import _related as related
 from topodiag.app.case.ras import with_step_waits
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
-from topodiag.checks.job.slow.below_model import BelowModel
-from topodiag.checks.job.slow.step_waits import OddStepWaits
+from topodiag.checks.job.slow.inspector import BelowModel
+from topodiag.checks.job.slow.slow_phase import OddStepWaits
 from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.diagnostics import STATES, read_trace

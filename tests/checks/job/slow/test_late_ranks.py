@@ -16,9 +16,8 @@ from tests.files import laid
 from tests.pasted import loud
 from tests.tables import examples
 from topodiag.api import diagnose
-from topodiag.checks.job.slow.late_kernels import late_kernels
-from topodiag.checks.job.slow.late_ranks import LateArriver
-from topodiag.checks.job.slow.slow_hours import SlowHoursOfJob
+from topodiag.checks.job.slow.inspector import SlowHoursOfJob
+from topodiag.checks.job.slow.late_ranks import LateArriver, late_kernels
 from topodiag.checks.job.slow.slow_phase import SlowPartOfJob
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Finding, Severity, Status

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from topodiag.checks.interface import Advice, JobCheck, hosts_word, processes_word
-from topodiag.checks.job.wrong_numbers import unlike_sizes
+from topodiag.checks.job.start.missing_ranks import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.logs import local_ranks, prints_settings
 from topodiag.checks.shared.job.text import ask_for, came_up, failed

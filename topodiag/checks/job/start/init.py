@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, rank_word
 from topodiag.checks.job.hang.ras import by_ras_in_init
-from topodiag.checks.job.start.missing_ranks import absent_at_meeting
-from topodiag.checks.job.wrong_numbers import wrong_numbers
+from topodiag.checks.job.start.missing_ranks import absent_at_meeting, wrong_numbers
 from topodiag.checks.shared.job.text import ask_for, failed, went_on
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import PROGRESS_WORDS, Progress
