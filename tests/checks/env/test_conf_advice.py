@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.scanned import node_at
 from tests.tables import examples, parts
-from topodiag.checks.env.conf_advice import advise
-from topodiag.checks.env.conf_file import misread
+from topodiag.checks.env.conf_file import advise, misread
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.emit.nccl_conf import UnwritableError, to_text

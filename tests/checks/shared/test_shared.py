@@ -118,8 +118,8 @@ def answer(status: Status, *events: Event, report: Report = REPORT, gpus: tuple[
 
 def test_an_event_that_a_check_answers_for_is_said_by_an_entry_or_a_reader_and_by_one_check() -> None:
     kinds = {entry.says for entry in catalogue()}
-    tables, joined = ROOT / "topodiag/checks/shared/tables.py", ROOT / "topodiag/model/events.py"
-    for path in (tables, joined, *(ROOT / "topodiag" / "evidence").rglob("*.py")):
+    tables, joined = ROOT / "topodiag/checks/shared/tables", ROOT / "topodiag/model/events.py"
+    for path in (*map(tables.with_suffix, (".py", ".toml")), joined, *(ROOT / "topodiag" / "evidence").rglob("*.py")):
         kinds.update(re.findall(r'"([a-z]+\.[a-z_]+)"', path.read_text()))
     answered = [report.event for check_id in ids() for report in answered_by(check_id)]
     assert sorted(set(answered)) == sorted(answered)

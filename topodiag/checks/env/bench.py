@@ -30,12 +30,10 @@ class CostlySettingOfRun(BenchCheck, id="ENV001"):
         lost = price.without_gbs - (price.with_gbs if price.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
         return self.finding(
             self.where(judged.run.hosts),
-            "setting of a run",
+            self.advice("setting of a run", setting=price.name),
             f"{price.name}={price.value[:60]} slows {title(judged.run)}: the model gives {reach}",
             severity=Severity.ERROR if judged.severe else Severity.WARNING,
             observed=f"{price.name}={price.value[:80]} in the command ({place(judged)})",
-            expected=f"{price.name} not set",
-            fix=(f"unset {price.name} and run again",),
             cost=Cost(lost, lost / price.without_gbs, "bus bandwidth, by the model with and without the setting"),
             evidence=(price, judged.run),
             settings=((price.name, None),),

@@ -21,6 +21,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.job import GivenSetting, Job, Process
 from topodiag.model.nccl_view import GPU_LINKS
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import own_data
 from topodiag.words.units import few, grouped
 
 HOPPER_NVLINK_GBS = 300.0
@@ -177,13 +178,19 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
     def _failed(self, job: Job, force: SettingInForce) -> Iterator[Finding]:
         """A setting that the job's own lines show to have failed. Only of a job that failed: where NCCL went on with
         something slower, NET001 tells of that, and of the settings."""
-        fact, what = _FAILURES[force.name]
+        fact = _FAILURES[force.name]
+        what = own_data("checks/env/rules")["failures"][fact]
         lines = {at: _shown(job, job.processes[at], fact) for at in force.processes}
         shown = {at: line for at, line in lines.items() if line is not None}
         if not shown or (force.name == "NCCL_NET" and _device_fails(job, tuple(shown))):
             return  # or the network is there, and its device is not
         own = replace(force, processes=tuple(shown), given=job.processes[min(shown)].settings[force.name])
-        finding = self.report(job, own, self.advice(fact), f"{force.name}={force.value[:60]} {what}")
+        finding = self.report(
+            job,
+            own,
+            self.advice(fact),
+            f"{force.name}={force.value[:60]} {what}",
+        )
         yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *shown.values())))[:MAX_EVIDENCE])
 
     def _by_rccl(self, job: Job) -> Iterator[Finding]:
@@ -251,15 +258,11 @@ class UnknownSettingInLog(SettingsInLog, id="ENV003"):
 # Settings that made a job fail, each with the line by which NCCL says so.
 
 
-_NO_ALGORITHM = "no algorithm", "leaves no algorithm for an operation of this job"
 _FAILURES = {
-    "NCCL_IB_HCA": ("no device", "leaves NCCL without an RDMA device: no such name, or none in the container"),
-    "NCCL_ALGO": _NO_ALGORITHM,
-    "NCCL_PROTO": _NO_ALGORITHM,
-    "NCCL_SYM_KERNEL": _NO_ALGORITHM,
-    "NCCL_NET": ("no network", "asks for a network that does not come up"),
-}
-"""What a line of the process says of it, which is the name of its advice, and in words."""
+    "NCCL_IB_HCA": "no device", "NCCL_NET": "no network",
+    **dict.fromkeys(("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL"), "no algorithm"),
+}  # fmt: skip
+"""What a line of the process says of it, which is the name of its advice."""
 
 
 def _shown(job: Job, process: Process, fact: str) -> Origin | None:

@@ -14,6 +14,7 @@ from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.fleet import CLOSED, FactKind, NodeFact
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
 from topodiag.words.units import grouped
 
@@ -23,11 +24,7 @@ NOISE = 0.1
 """A quantity that moved by less is the same: file systems are sized from the memory that a kernel leaves."""
 _SERIALS = {"uuid": "gpu", "node GUID": "nic"}
 """Identities that only one part has, with the family of the part."""
-_TRAINED = frozenset({
-    "state", "physical state", "links", "rate", "lanes", "width", "generation", "speed", "line rate", "fabric state",
-    "fabric status",
-})  # fmt: skip
-"""Facts that a boot brings up link by link."""
+_DATA = own_data("checks/fleet/changed")
 _COMPARED = frozenset({FactKind.CATEGORY, FactKind.NUMBER})
 
 Key = tuple[str, str, str]
@@ -78,7 +75,7 @@ def changes_between(before: Capture, now: Capture) -> Changes:
         (key, old.get(key), new.get(key))
         for key in sorted(old.keys() | new.keys())
         if key[0] not in skipped
-        and not (training and key[2] in _TRAINED)
+        and not (training and key[2] in _DATA["trained"])
         and (key[0] in listed or (key in old and key in new))
     ]
     return Changes(_changed(pairs), replaced, tuple(sorted(renamed.items())), training=training, compared=len(pairs))
@@ -180,18 +177,8 @@ def awake(links: str) -> str:
 MAX_TOLD = 40
 """Changes of one node that are told one by one: a new image changes hundreds of facts."""
 MAX_VALUE = 80
-_SOFTWARE = frozenset({
-    "os", "driver", "firmware", "kernel command line", "kernel modules", "driver parameters", "services", "nccl.conf",
-    "system", "limits",
-})  # fmt: skip
-"""Families that people change on purpose, and limits, which are those of whoever captured; the others change when
-something breaks, or is set up otherwise."""
 _LINKS = frozenset({"pci", "nvlink", "nic"})
 """Families whose changes alter the paths that the bandwidths of links make: those then follow, and are notes."""
-_MORE_IS_BETTER = frozenset({
-    "width", "generation", "lanes", "rate", "links", "line rate", "speed", "GPUs", "NVSwitches", "locked memory",
-    "open files", "shared memory", "MTU", "interface MTU",
-})  # fmt: skip
 _NUMBER = regex(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
@@ -298,10 +285,10 @@ def severity_of(change: FactChange, linked: bool) -> Severity:
     """A warning where the change is for the worse, or nobody can say, in hardware or in limits; a note otherwise.
     `linked`: links changed as well."""
     follows = linked and change.family == "pairing" and change.key.endswith("by path")
-    if follows or change.family in _SOFTWARE or change.after.lower() in GOOD:
+    if follows or change.family in _DATA["software"] or change.after.lower() in GOOD:
         return Severity.INFO
     numbers = _NUMBER.match(change.before), _NUMBER.match(change.after)
-    more_is_better = change.key in _MORE_IS_BETTER or change.key.endswith(" network cards")
+    more_is_better = change.key in _DATA["more_is_better"] or change.key.endswith(" network cards")
     if more_is_better and numbers[0] is not None and numbers[1] is not None:
         before, after = float(numbers[0][0]), float(numbers[1][0])
         # Limits have -1 for "unlimited".

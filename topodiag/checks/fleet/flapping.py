@@ -241,10 +241,9 @@ class ComesAndGoes(Check[NodeHistory], id="FLT004"):
         capture = f"{growth.part} {growth.key} {growth.now}"
         return self.finding(
             where_of(judged.host, (growth.part,)),
-            "fell between captures",
+            self.advice("fell between captures", MIN_FALLS=MIN_FALLS),
             f"{label_of(growth.part)} fell again and again between captures",
             observed=f"{growth.key} rose by {growth.count} in {growth.hours:.0f} hours",
-            expected=f"fewer than {MIN_FALLS}, as on the links beside it",
             evidence=[Origin(judged.now.source, None, capture)] if judged.now else [],
         )
 

@@ -109,14 +109,13 @@ def _fault(check: NodeCheck, node: Node, label: str, signs: Sequence[Sign]) -> F
     """One GPU whose memory is at fault: the worst sign first."""
     ordered = sorted(signs, key=lambda sign: -sign[0])
     broken = ordered[0][0] is Severity.ERROR
-    fix = dict.fromkeys((*(helps for _, _, _, helps in ordered), REPLACE))
     return check.finding(
         check.where(node, gpus=kernel.where_gpus([label])),
         "bad memory",
         f"{kernel.named(node, label)}: {ordered[0][1]}",
         severity=ordered[0][0],
         observed="; ".join(dict.fromkeys(words for _, words, _, _ in ordered)),
-        fix=kernel.with_bus(node, label, fix),
+        fix=kernel.with_bus(node, label, dict.fromkeys((*(helps for _, _, _, helps in ordered), REPLACE))),
         cost=LOST if broken else "",
         evidence=(origin for _, _, origin, _ in ordered),
     )

@@ -16,11 +16,7 @@ from topodiag.model.provenance import Fact
 from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_runs, grouped, in_gbs, in_mhz, in_w, spell_gbs
 
-HARDWARE = {
-    "hw_thermal_slowdown": "the GPU is too hot (hardware thermal slowdown)",
-    "hw_power_brake_slowdown": "the power supply asked for less (power brake)",
-    "hw_slowdown": "the hardware slows the GPU down",
-}
+HARDWARE: dict[str, str] = own_data("checks/gpu/slow")["hardware"]
 """Reasons that halve the clock or worse, the more telling first."""
 
 

@@ -26,12 +26,7 @@ RECURS = 3
 
 SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
 
-SIDES = {
-    "hardware": "as a rule hardware",
-    "driver": "as a rule driver or firmware",
-    "program": "as a rule the program's own fault",
-    "either": "hardware or program",
-}
+SIDES: dict[str, str] = own_data("checks/gpu/xid")["sides"]
 
 NvlinkLine = tuple[NvlinkError | None, Event]
 """A line of Xid 144 to 150, read where its form is known."""

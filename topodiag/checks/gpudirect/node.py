@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import Advice, NodeCheck
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared import devices
 from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.lazy import dataclass
@@ -192,12 +192,11 @@ class GdrTooFar(NodeCheck, id="GDR002"):
             text += f" for each byte of a {in_gbs(rate / 8)} NIC"
         return self.finding(
             self.where(node, gpus=labels, nics=nics),
-            Advice(Severity.INFO if built_so else Severity.WARNING),
+            self.advice("no near nic", level=GDR_LEVEL.name, kind=kind.name),
             f"{fold_runs(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
             + (", as this machine is built" if built_so else ""),
+            severity=Severity.INFO if built_so else Severity.WARNING,
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
-            expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
-            fix=self.steps("another nic", kind=kind.name),
             cost=text,
             evidence=[at.words for at in group],
             confidence=Confidence.HIGH if all(devices.gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
@@ -281,10 +280,8 @@ def _host_cost(node: Node, nics: Sequence[Nic]) -> Cost:
 def host_memory_cost(rate: float, uplink: float) -> Cost:
     """What host memory leaves of a NIC, GB/s: an uplink shared with a GPU carries each byte twice when both directions
     are busy."""
-    text, left = (
-        "every byte passes host memory: up and down the PCIe link that GPU and NIC share",
-        min(rate, uplink / 2),
-    )
+    text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
+    left = min(rate, uplink / 2)
     if not uplink or left >= rate:
         return Cost(text=text)
     text += f": {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy"

@@ -15,13 +15,6 @@ from topodiag.model.node import Node
 from topodiag.words.own_data import own_data
 from topodiag.words.units import few, grouped, in_s, plural
 
-_SERVERS = {
-    "NFS server": (("kernel.nfs_silent",), "kernel.nfs_back"),
-    "Lustre target": (("kernel.lustre_lost", "kernel.lustre_evicted", "kernel.lustre_failed"), "kernel.lustre_back"),
-    "Ceph": (("kernel.ceph_silent",), "kernel.ceph_back"),
-    "CIFS server": (("kernel.cifs_silent",), ""),
-}
-"""Entries of the catalogue by which a server does not answer, and the one by which it does again."""
 _DISKS = ("kernel.disk_error", "kernel.file_system_error")
 PULLED_S = 5.0
 """Longest time after a USB device was pulled in which what still reads its disk meets errors."""
@@ -96,17 +89,17 @@ def _pulled(events: Sequence[Event]) -> set[str]:
 
 def _servers(check: NodeCheck, node: Node, events: Sequence[Event], whole: bool) -> Iterator[Finding]:
     """Of some lines of a log nobody knows whether the server answered after the last one."""
-    for what, (silent, again) in _SERVERS.items():
+    for what, server in own_data("checks/host/storage").items():
         outages: dict[str, list[list[Event]]] = defaultdict(list)
         answering: set[str] = set()
         for event in events:
             name = str(event.fields["name"])
-            if event.signature in silent:
+            if event.signature in server["silent"]:
                 if name in answering or name not in outages:
                     outages[name].append([])
                 answering.discard(name)
                 outages[name][-1].append(event)
-            elif event.signature == again and name in outages.keys() - answering:
+            elif event.signature == server["back"] and name in outages.keys() - answering:
                 answering.add(name)
                 outages[name][-1].append(event)
         for name, several in outages.items():

@@ -7,15 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import fsum
 
-from topodiag.checks.interface import (
-    JobCheck,
-    hosts_in,
-    hosts_with,
-    hosts_word,
-    quoted,
-    rank_word,
-    ranks_in,
-)
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for, of_earlier_launch, outlived
 from topodiag.model.devices import Gpu
@@ -227,11 +219,9 @@ class SharedGpu(JobCheck, id="JOB004"):
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
         return self.finding(
             self.where(list(short)),
-            "idle gpu",
+            self.advice("idle gpu", usual=plural(usual, "rank"), idle=sum(usual - ranks for ranks in short.values())),
             f"{hosts_word(list(short))} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
             observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
-            expected=f"{plural(usual, 'rank')}, as on most nodes",
-            cost=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle",
             evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
         )
 

@@ -3,7 +3,7 @@
 The comparison is not made, and `searched_on_captures` says why, where the log or a capture leaves open what NCCL met:
 
     log       several or unknown versions, a cut log, ranks without a GPU, another network than NCCL's own, a tuner
-              plugin, a topology file that was loaded, settings of SHAPING or that the model does not follow
+              plugin, a topology file that was loaded, settings of `shaping` or that the model does not follow
     machines  a host without a capture, NVLink between hosts, several hosts as one node or one as several, MIG, GPUs
               that the capture does not have, NVLinks that nobody read
     nodes     over the network: a part of the GPUs of a host (its container may have a part of the NICs), a NIC whose
@@ -35,24 +35,13 @@ from topodiag.nccl.prediction import PredictedGraph, Prediction
 from topodiag.nccl.settings import not_followed
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.nccl.topo.detect import LackingError, tree_of
+from topodiag.words.own_data import own_data
 from topodiag.words.units import few, fold_hosts, plural
 
 HOST_ID = "NCCL_HOSTID"
 """Parts a host into nodes or joins hosts to one; a log since 2.20 prints how many nodes NCCL counts."""
 
-SHAPING = (
-    "NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MIN_CTAS", "NCCL_TOPO_FILE", HOST_ID, "NCCL_NET",
-    "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_MNNVL_ENABLE", "Min CTAs", "Max CTAs", "CTA policy", "Net name",
-)  # fmt: skip
-"""Settings by which the job's graphs need not be those of its machines, beside those of `channels.LIMITS`; those of an
-application's ncclConfig_t by NCCL's words (`Comm config Max CTAs set to 4`)."""
-
-SAID = (
-    ("topo file", "Loading topology", "NCCL loaded a topology file"),
-    ("p2p off", "", "the driver refuses peer-to-peer: P2P001"),
-    ("nvlink untold", "", "NCCL leaves out NVLinks: NVL004"),
-)
-"""Lines of the log by kind and words, and what they say of the graphs."""
+_NAMES = own_data("checks/network/names")
 
 _IDS = {1: Ids.TREE, 2: Ids.TREE, 3: Ids.TREE, 4: Ids.RING, 5: Ids.NVLS}
 """SearchGraph.id by pattern, without CollNet."""
@@ -227,11 +216,11 @@ def _open_in_log(job: Job, world: Communicator) -> Iterator[str]:
     plugins = networks | {"a tuner plugin" for process in job.processes if process.versions.get("tuner plugin")}
     if plugins:
         yield f"{few(sorted(plugins))}: what a plugin decides is not modelled"
-    for kind, words, why in SAID:
+    for kind, words, why in _NAMES["said"]:
         if any(words in line.text for line in said_by(job, kind)):
             yield why
     given = {name: value for host in job.hosts for name, value in _env(job, host).items()}
-    if shaping := sorted({*settings_of(job, *SHAPING)} - ({HOST_ID} if world.nodes > 0 else set())):
+    if shaping := sorted({*settings_of(job, HOST_ID, *_NAMES["shaping"])} - ({HOST_ID} if world.nodes > 0 else set())):
         yield f"set in the job: {few(shaping)}"
     yield from not_followed(given)
 

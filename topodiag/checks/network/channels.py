@@ -14,6 +14,7 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_view import Graph, NcclSystem
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbs, spell_gbs
 
 FAR_BELOW = 0.45
@@ -24,11 +25,6 @@ CAPTURED = "nodes with a capture"
 
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
-
-LIMITS = (
-    "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_HCA",
-    "NCCL_GRAPH_FILE", "NCCL_NET_GDR_LEVEL", "NCCL_IB_DISABLE",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +117,17 @@ class SearchCollapsed(JobCheck, id="NET006"):
         """Graphs far below those that NCCL would find on the machines as their captures show them."""
         if not job.machines:
             return
-        from topodiag.checks.network.captured_search import (  # noqa: PLC0415 - NCCL's search, where captures are
-            gap_of,
-            searched_on_captures,
-        )
+        from topodiag.checks.network import captured_search  # noqa: PLC0415 - NCCL's search, where captures are
 
-        beside = searched_on_captures(job, across=across)
-        if isinstance(beside, str) or (gap := gap_of(job, beside, across=across)) is None:
+        beside = captured_search.searched_on_captures(job, across=across)
+        if isinstance(beside, str) or (gap := captured_search.gap_of(job, beside, across=across)) is None:
             return
         yield self.finding(
             self.where(gap.hosts, ranks=logs.ranks_on(job, gap.hosts)),
-            self.advice("graphs unlike predict", hidden=gap.hidden),
+            self.advice("graphs unlike predict", hidden=gap.hidden, source=beside.source, predicted=gap.predicted),
             f"{hosts_word(gap.hosts)}: {gap.logged} in NCCL's log, {gap.predicted} by predict of the capture",
             severity=Severity.ERROR if gap.reached < FAR_BELOW / 2 else Severity.WARNING,
             observed=f"NCCL's log: {gap.logged}",
-            expected=f"{beside.source}: {gap.predicted}",
             cost=gap.cost,
             evidence=gap.evidence,
         )
@@ -162,7 +154,7 @@ class SearchCollapsed(JobCheck, id="NET006"):
 
 def explained_by(job: Job, across: bool) -> str:
     """What bounds the channels for a known reason, which another check judges, or ""."""
-    limits = logs.settings_of(job, *LIMITS)
+    limits = logs.settings_of(job, *own_data("checks/network/names")["limits"])
     if limits:
         return f"limited on purpose: {', '.join(sorted(limits))}"
     if across and any(process.network.lower() == "socket" for process in job.processes):

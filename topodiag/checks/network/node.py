@@ -13,6 +13,7 @@ from topodiag.model.devices import Counters, NetDev, Nic
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
+from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_runs, in_s
 
 LOSSES = frozenset(name for name, limit in LIMITS.items() if limit.ethernet_only) | {"local_ack_timeout_err"}
@@ -192,12 +193,8 @@ def _pauses(node: Node, nic: Nic) -> list[Counter]:
     return [counter for name, counter in counters if name in _PAUSES]
 
 
-TRAFFIC = frozenset({
-    "port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets", "unicast_xmit_packets",
-    "unicast_rcv_packets", "rx_write_requests", "rx_read_requests", "tx_bytes", "rx_bytes", "rdma_write_bytes",
-    "rdma_read_bytes", "send_bytes", "recv_bytes", "rx_vport_rdma_unicast_bytes", "tx_vport_rdma_unicast_bytes",
-})  # fmt: skip
-"""Counters of RDMA traffic (sysfs counters and hw_counters, EFA's, mlx5's `ethtool -S`)."""
+TRAFFIC = frozenset(own_data("checks/network/names")["traffic"])
+"""Counters of RDMA traffic."""
 
 OF_KERNEL = frozenset({"tx_bytes", "rx_bytes"})
 """The same names are the kernel's own counters on an interface, where they count TCP and nothing of RDMA."""

@@ -20,13 +20,6 @@ FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
 change`, 2.23 to 2.27)."""
 
-PASSING = (
-    "port active", "SM change", "client reregistration", "GID table change", "path migrated",
-    "communication established", "send queue drained", "last WQE reached", "SRQ limit reached",
-    "Device link speed change",
-)  # fmt: skip
-"""Events of a fabric that is served or grows (ibv_event_type_str), which connections that exist live through."""
-
 FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
 
@@ -154,7 +147,7 @@ class RdmaErrors(JobCheck, id="NET008"):
     def _async(self, what: str, events: Sequence[Event]) -> Finding:
         hcas = _values(events, "hca")
         fatal = FATAL_EVENT.search(what) or any("fatal" in event.details for event in events)
-        passing = not fatal and what.startswith(PASSING)
+        passing = not fatal and what.startswith(tuple(own_data("checks/network/names")["passing"]))
         return self.of_events(
             events,
             "passing event of a device" if passing else "event of a device",

@@ -8,14 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from topodiag.checks.interface import JobCheck, hosts_word
-from topodiag.checks.shared.job import logs
-from topodiag.checks.shared.job.nic_uses import (
-    FewerThanOthers,
-    cost_of_fewer,
-    fewer_than_others,
-    nics_by_host,
-    ranks_of,
-)
+from topodiag.checks.shared.job import logs, nic_uses
 from topodiag.checks.shared.job.text import ask_for, unconnected
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Coverage, Finding, Outcome
@@ -64,14 +57,14 @@ class FewerNicsUsed(JobCheck, id="NET003"):
     """
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        others = fewer_than_others(job, peers)
+        others = nic_uses.fewer_than_others(job, peers)
         if others is not None:
             return self.with_findings(job, [self._left_to_others(job, others)])
         if not logs.multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         if logs.only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
-        listed = nics_by_host(job)
+        listed = nic_uses.nics_by_host(job)
         used, carried = _used(job)
         if not listed:
             return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job)}")
@@ -112,23 +105,23 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             self.advice("nics left out", want=want),
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
             observed=f"no connection over {fold_runs(idle)}",
-            cost=cost_of_fewer(have, want, first.values()),
+            cost=nic_uses.cost_of_fewer(have, want, first.values()),
             evidence=[hca for hca in first.values() if hca.name in idle],
             coverage=Coverage(len(hosts), len(fast), "nodes"),
         )
 
-    def _left_to_others(self, job: Job, shorter: FewerThanOthers) -> Finding:
+    def _left_to_others(self, job: Job, shorter: nic_uses.FewerThanOthers) -> Finding:
         """A setting of this job alone: the NICs are there, as another job or the capture of the node shows."""
         have, want, setting = len(shorter.kept), len(shorter.more), shorter.filters[0]
         idle = sorted({hca.name for hca in shorter.more} - {hca.name for hca in shorter.kept})
+        shown = "the capture shows" if shorter.captured else "in the other job"
         return self.finding(
             self.where(list(shorter.hosts), ranks=logs.ranks_on(job, list(shorter.hosts)), nics=idle),
-            "nics left to others",
+            self.advice("nics left to others", want=want, shown=shown),
             f"{hosts_word(shorter.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
             + (" are up there" if shorter.captured else " another job uses there"),
             observed=f"{fold_runs([hca.name for hca in shorter.kept])} in use; without {fold_runs(idle)}",
-            expected=f"{want} NICs, as {'the capture shows' if shorter.captured else 'in the other job'}",
-            cost=cost_of_fewer(have, want, shorter.more),
+            cost=nic_uses.cost_of_fewer(have, want, shorter.more),
             evidence=[setting, *(*shorter.kept[:1], *shorter.more[:1])],
             settings=(("NCCL_IB_HCA", None),),
         )
@@ -140,22 +133,21 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             host, system = system_print.host, system_print.system
             gpus = len(system.of_kind("GPU"))
             fast = min(logs.nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
-            if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and ranks_of(job, host) >= 2 * FEW:
+            if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and nic_uses.ranks_of(job, host) >= 2 * FEW:
                 hosts.append(host)
         if not hosts or any(len(listed.get(host, {})) > 1 for host in listed):
             return  # where other nodes list more, that is NIC005's to tell
         hca = next(iter(listed[hosts[0]].values()))
-        gpus = ranks_of(job, hosts[0])
+        gpus = nic_uses.ranks_of(job, hosts[0])
         speed = (hca.speed_mbps or 0) / 8000
         filtered = logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         share = f"{in_gbs(speed)}: {in_gbs(speed / gpus)} each" if speed else "one NIC"
         yield self.finding(
             self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=[hca.name]),
-            "one nic for many",
+            self.advice("one nic for many", gpus=gpus, share=share),
             f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
             + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
             observed=f"NCCL lists {hca.name} only",
-            cost=f"{gpus} GPUs share {share}",
             evidence=[hca, *(given for _, given in filtered[:1])],
             coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
         )

@@ -16,6 +16,7 @@ from topodiag.model.devices import Counters, FabricPort, Nic
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Topic
+from topodiag.words.own_data import own_data
 from topodiag.words.units import fold_runs, grouped, in_s, plural, spell_s
 
 FLAPS_PER_DAY = 5.0
@@ -129,12 +130,8 @@ FEC_GBPS_PER_LANE = 50.0
 STUCK = {"symbol_error": 0xFFFF, "link_downed": 0xFF, "link_error_recovery": 0xFF}
 """Where PMA counters of 16 and 8 bits stop counting (InfiniBand Architecture Specification, PortCounters)."""
 
-REPORTED = {
-    "symbol_error": 10, "link_error_recovery": 10, "link_downed": 10, "port_rcv_errors": 10,
-    "local_link_integrity_errors": 10, "excessive_buffer_overrun_errors": 10, "port_xmit_discards": 100,
-}  # fmt: skip
-"""Totals above which a port of the fabric's report is bad (error_thresholds of rdma-core, the suggested values). Who
-reads such a report clears the counters now and then; XmitWait is waiting for credits, and no error at any value."""
+REPORTED: dict[str, int] = own_data("checks/shared/node/nic_counters")["reported"]
+"""Totals above which a port of the fabric's report is bad."""
 
 LOST_PACKETS = ("port_rcv_errors", "port_xmit_discards")
 LOST_SHARE = 1e-7

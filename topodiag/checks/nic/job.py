@@ -34,9 +34,8 @@ class PortFellInLog(JobCheck, id="NIC002"):
         lost, was, now = 1 - after / before, in_gbps(before / 1000), in_gbps(after / 1000)
         return self.finding(
             self.where([host] if host else [], nics=[nic]),
-            self.advice("rate fell", nic=nic),
+            self.advice("rate fell", nic=nic, was=was),
             f"{host or 'a node'}: {nic} fell from {was} to {now} while the job ran",
-            expected=f"{was}, as when the job started",
             cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),
             evidence=changes,
         )
@@ -105,14 +104,14 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
         usual = logs.most(count for count, _ in counts.values())
         groups = grouped((count, host) for host, (count, _) in counts.items() if count < usual)
         model = next((host for host, (count, _) in counts.items() if count == usual), "")
-        other = model or ANOTHER
+        alike = sum(count == usual for count, _ in counts.values())
         findings = [
             self.finding(
                 self.where(hosts, ranks=logs.ranks_on(job, hosts)),
-                "fewer by the plugin",
-                f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {other} has {usual}",
+                self.advice("fewer by the plugin", usual=usual, others=plural(alike, "other node")),
+                f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {model or ANOTHER}"
+                f" has {usual}",
                 observed=f"found {count} nics",
-                expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
                 cost=Cost(share=1 - count / usual, text="of the node's network bandwidth; the other nodes wait for it"),
                 evidence=[counts[host][1] for host in (*hosts[:3], model)],
                 coverage=Coverage(len(hosts), len(counts), "nodes"),

@@ -12,7 +12,7 @@ from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.node.kernel import named
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.words.own_data import own_data
@@ -164,13 +164,11 @@ class NvlinkErrors(NodeCheck, id="NVL003"):
         where = worst.place if len(readings) == 1 else f"{_who(readings)}, on {plural(len(readings), 'link')}"
         return self.finding(
             self.where(node, gpus=_gpus(readings), links=[reading.place for reading in readings]),
-            Advice(confidence=Confidence.MEDIUM),
+            self.advice("large totals", least=limit["total"], meaning=limit["meaning"]),
             f"{where}: {'' if len(readings) == 1 else 'up to '}{worst.amount} NVLink {_words(name)} errors since boot",
             sure=serious,
             observed=f"{worst.amount} on {worst.place}{', all that it can count' if worst.amount in FULL else ''}",
-            expected=f"fewer than {limit['total']} per link since boot; one sample cannot say whether it grows",
             fix=self.steps("two samples", "link errors"),
-            cost=f"{limit['meaning']}, at some time since boot",
             evidence=[reading.counter.latest for reading in sorted(readings, key=lambda reading: -reading.amount)],
         )
 

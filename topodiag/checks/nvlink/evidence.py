@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import amd_mesh, by_xgmi, gpu_spec, just_booted, nvlink_count, word
+from topodiag.hardware.amd import AmdGpu
 from topodiag.hardware.catalog import nvlink_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
@@ -85,11 +87,16 @@ def count_links(node: Node) -> list[LinkCount]:
     return [_count(node, gpu) for gpu in node.gpus]
 
 
+def whole_mesh(gpus: Sequence[Gpu]) -> AmdGpu | None:
+    """The product of AMD's that has one link to each of the GPUs that are there."""
+    spec = amd_mesh(gpus)
+    return spec if spec is not None and spec.links == len(gpus) - 1 else None
+
+
 def all_joined_by_xgmi(node: Node) -> bool | None:
     """Whether xGMI joins each pair of GPUs of a product that is built so; None of others, and where a pair was not
     seen."""
-    spec = amd_mesh(node.gpus)
-    if spec is None or len(node.gpus) - 1 != spec.links:
+    if whole_mesh(node.gpus) is None:
         return None
     pairs = [by_xgmi(word(node, a.label, b.label).value) for a, b in combinations(node.gpus, 2)]
     return None if None in pairs else all(pairs)

@@ -317,12 +317,11 @@ class SlowNvlinks(NodeCheck, id="NVL002"):
             text += f": {share:.2f} x {worst} x {in_gbs(nccl)} = {in_gbs(lost)} per direction by NCCL's rate per link"
         by_product = source.startswith("datasheet")
         # The rate of NVLink is fixed when it trains; that of xGMI is the present one, and nobody says it holds at rest.
-        certain = by_product and not gpu.xgmi_gbs.known
         return self.finding(
             self.where(node, gpus=labels, links=[link.label for link in members]),
             self.advice("slow link", want=in_gbs(want), source=source),
             f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
-            sure=certain,
+            sure=by_product and not gpu.xgmi_gbs.known,
             observed=f"{in_gbs(rate)} line rate per direction",
             cost=Cost(lost or None, share, text),
             evidence=dict.fromkeys(link.gbs for link in members),

@@ -9,7 +9,7 @@ from itertools import combinations
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import MESH_GPUS, LinkCount
-from topodiag.checks.shared.devices import SMI_TO_PATH, amd_mesh, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
+from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
 from topodiag.hardware.amd import PCIE_LANES, AmdGpu, amd_gpu_by_name
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
@@ -184,7 +184,7 @@ def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], gpu_pairs: list[GpuPair
     half of the GPUs show that their board has. Rings, chords and pairs of dies join some pairs only, by design. A link
     that is there and down is lost whatever the board."""
     down = [pair for pair in gpu_pairs if pair.says.endswith((" down", " disabled"))]
-    if (spec := _amd_mesh(asked)) is not None:
+    if (spec := evidence.whole_mesh(asked)) is not None:
         return gpu_pairs, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
     whole = sum(count == len(asked) - 1 for count in _peers(seen).values())
     if amd_gpu_by_name(asked[0].name.get("")) is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
@@ -194,13 +194,7 @@ def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], gpu_pairs: list[GpuPair
 
 def _is_sure(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> bool:
     """Whether AMD's data sheet says of the pairs that a link joins them, or the driver that the link is down."""
-    return _amd_mesh(asked) is not None or all(pair.says.endswith((" down", " disabled")) for pair in lost)
-
-
-def _amd_mesh(asked: Sequence[Gpu]) -> AmdGpu | None:
-    """The product of AMD's that has one link to each of the GPUs that are there."""
-    spec = amd_mesh(asked)
-    return spec if spec is not None and spec.links == len(asked) - 1 else None
+    return evidence.whole_mesh(asked) is not None or all(pair.says.endswith((" down", " disabled")) for pair in lost)
 
 
 def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:

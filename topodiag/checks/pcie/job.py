@@ -47,11 +47,10 @@ class NarrowLinkInLog(JobCheck, id="PCI001"):
         which = ", ".join(labels) if any("/" in label for label in labels) else fold_runs(labels)
         return self.finding(
             self.where([seen.host] if seen.host else [], ranks=ranks, gpus=labels),
-            "narrow in the log",
+            self.advice("narrow in the log", usual=f"{usual:.1f}"),
             f"{which} of {seen.host or 'a node'}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have"
             f" {in_gbs(usual)}",
             observed=", ".join(rows),
-            expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
             fix=self.steps("check the file" if file else "", "link while busy", "reseat the gpu", file=file),
             cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
             evidence=[*(replace(begin, text=f"+ {row} in the print that begins here") for row in rows if begin), where],

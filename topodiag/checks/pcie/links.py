@@ -352,12 +352,10 @@ def _boot_finding(check: NodeCheck, node: Node, event: Event, had: int) -> Findi
     words = f", x{had} at an earlier boot" if lost else ""
     return check.finding(
         check.where(node, links=[bus_id]),
-        "narrow at boot",
+        check.advice("narrow at boot", lanes=had if lost else able, able_gbs=able_gbs, gbs=gbs),
         f"{bus_id}: the kernel found a link of x{lanes} above a device of x{able}{words}",
         severity=Severity.ERROR if lost else Severity.WARNING,
         observed=f"{gbs} at {fields['address']}",
-        expected=f"x{had if lost else able}: {able_gbs}",
-        cost=f"the device is held to {gbs} in each direction",
         evidence=[event],
         confidence=Confidence.HIGH if lost else Confidence.LOW,
     )

@@ -7,7 +7,7 @@ from math import fsum
 
 import numpy as np
 
-from topodiag.checks.interface import Advice, PlacementCheck, hosts_word, spell_ranks
+from topodiag.checks.interface import PlacementCheck, hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity, Where
 from topodiag.model.layout import of_label
@@ -116,11 +116,9 @@ class SplitGroups(PlacementCheck):
         size = dim.demand.size
         return self.finding(
             where(audit, dim, np.arange(len(dim.groups))),
-            "larger than a domain",
+            self.advice("larger than a domain", dim=dim.dimension, size=size, room=room, ranks=plural(room, "rank")),
             f"{dim.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
             observed=f"each {dim.dimension} group spans {int(dim.domains.max())} domains",
-            expected=f"at most {plural(room, 'rank')} in a group, or NVLink domains of {size}",
-            fix=(f"lower {dim.dimension} to {room} and use more pipeline or data parallelism, then measure",),
             cost=f"its collectives run over the {audit.level_name(int(dim.levels.max()))}, in every layer",
         )
 
@@ -257,11 +255,10 @@ class Fragmented(PlacementCheck, id="PLC005"):
             fix = (f"free GPUs elsewhere have room for {elsewhere} groups: `topodiag place solve` names nodes", *fix)
         return self.finding(
             where(audit, dim, wide),
-            Advice(),
+            self.advice("fragmented", parts=plural(wanted, "part"), size=size),
             f"{plural(wanted - room, f'{dim.dimension} group')} of {size} cannot be packed: the GPUs leave room"
             f" for {room} of {wanted}",
             observed=f"{int(own.sum())} GPUs; beyond whole groups, {spelt or 'none'}; {named(audit, dim, wide)}",
-            expected=f"{plural(wanted, 'part')} of {size} GPUs, each in one NVLink domain",
             fix=fix,
             cost=Cost(None, None, _split_words(audit, dim)),
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from topodiag.checks.interface import Advice, PlacementCheck, spell_ranks
+from topodiag.checks.interface import PlacementCheck, spell_ranks
 from topodiag.checks.placement.layout_groups import lost, used, waiting_cost
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
@@ -138,11 +138,10 @@ class RankOrder(PlacementCheck, id="PLC006"):
         seen = [f"rank {rank} on {host}" for rank, host in zip(ranks.tolist(), at, strict=True)]
         return self.finding(
             self.where(list(dict.fromkeys(at if pairs else start)), ranks=ranks.tolist()),
-            Advice(),
+            self.advice("ranks dealt", room=room),
             f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs, which splits"
             f" {plural(groups, 'group')}",
             observed=few(seen, _TOLD) if pairs else f"ranks 0-{len(start) - 1} on {', '.join(start)}",
-            expected=f"{room} consecutive ranks on each node",
             fix=self.steps(
                 "exchange ranks" if pairs else "",
                 "ranks in blocks",

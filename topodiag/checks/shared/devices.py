@@ -10,12 +10,12 @@ from typing import TypeVar
 from topodiag.hardware.amd import AmdGpu, amd_gpu_by_name
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
-from topodiag.lazy import regex
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.maker import XGMI
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Topic
+from topodiag.words.own_data import own_data, patterns
 
 V = TypeVar("V", bound=Hashable)
 
@@ -23,17 +23,9 @@ BOOT_S = 600.0
 """Seconds after boot in which links may still be training and services still be starting (NVSentinel issue 1701 saw
 NVLink training last minutes): what is not ready then is transient, not broken."""
 
-SMI_TO_PATH = {
-    "X": PathType.LOC,
-    "PIX": PathType.PIX,
-    "PXB": PathType.PXB,
-    "PHB": PathType.PHB,
-    "NODE": PathType.PHB,
-    "SYS": PathType.SYS,
-    "SOC": PathType.SYS,
-}
-"""`nvidia-smi topo -m`'s words as NCCL's path types. NCCL has no NODE: host bridges of one NUMA node are one CPU to it.
-SOC is what drivers before 2018 call SYS."""
+_DATA = own_data("checks/shared/devices")
+SMI_TO_PATH = {word: PathType[name] for word, name in _DATA["path"].items()}
+"""`nvidia-smi topo -m`'s words as NCCL's path types."""
 
 
 def gpu_spec(gpu: Gpu) -> GpuSpec | None:
@@ -168,10 +160,7 @@ def pcie_gbs(spec: GpuSpec | None) -> float | None:
     return pcie_nccl_gbs(spec.pcie_gen, spec.pcie_width) if spec is not None and spec.pcie_gen else None
 
 
-NOT_FOR_JOBS = regex(
-    r"^(?:lo|docker\d*|br-[0-9a-f]+|virbr\d*|veth\w*|cali\w*|vxlan\.calico|flannel[.\w]*|cni\d*|cbr\d*|lxcbr\d*"
-    r"|lxdbr\d*|podman\d*|kube-\w+|nodelocaldns|dummy\d*|tunl\d*|ip6tnl\d*|sit\d*|gre\d*|usb\d*)$"
-)
+NOT_FOR_JOBS = patterns("checks/shared/devices", "interface")["not_for_jobs"]
 """Interfaces that exist on every node with the same address, or lead to this node only."""
 
 
@@ -182,11 +171,6 @@ def addresses_of_node(node: Node) -> Iterator[str]:
             yield from device.addresses.value or ()
 
 
-_PLAIN_DRIVERS = frozenset({"virtio-pci", "virtio_net", "ena", "e1000", "e1000e", "igb", "igc", "tg3", "vmxnet3", "gve",
-                            "r8169", "hv_netvsc"})  # fmt: skip
-"""Drivers of Ethernet that have no RDMA beside them (linux drivers/net)."""
-
-
 def has_no_adapter(node: Node) -> bool:
     """Whether all PCI functions of a node were seen, and none of its network cards can do RDMA: then no verbs program
     finds one there, and nothing is wrong with that."""
@@ -194,4 +178,4 @@ def has_no_adapter(node: Node) -> bool:
 
 
 def _is_plain(nic: Nic) -> bool:
-    return (nic.driver.get("") in _PLAIN_DRIVERS) or nic.part.get("").startswith("virtio")
+    return (nic.driver.get("") in _DATA["plain"]) or nic.part.get("").startswith("virtio")

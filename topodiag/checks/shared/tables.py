@@ -15,6 +15,7 @@ from topodiag.model import tables
 from topodiag.model.events import REMARK, Event, Trust
 from topodiag.model.node import Node
 from topodiag.model.tables import Row, Table
+from topodiag.words.own_data import own_data, patterns
 from topodiag.words.states import BAD, GOOD
 from topodiag.words.text import words_of_name
 from topodiag.words.units import few, in_mhz, in_ms, spell_bytes
@@ -36,31 +37,11 @@ HOT_C = 90
 MOST_TOTAL = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
 """Totals from which NVLinks have errors: those of one link in `checks/nvlink/limits.toml`."""
 MOST_SHOWN = 50
-_FAULT_OF_PART = {"nvlink": "nvlink.down", "gpu": "gpu.count_low", "port": "nic.missing"}
-_FAULT_OF_STATE = {"nvlink": "nvlink.down", "gpu": "gpu.lost", "port": "nic.port_down"}
-_FAULT_OF_SETUP = {
-    "mtu": "network.mtu",
-    "active mtu": "network.mtu",
-    "pkey": "network.pkey",
-    "gid index": "network.gid",
-}
-"""Others are of a lossless class."""
+_DATA = own_data("checks/shared/tables")
 _WIDTH = regex(r"Width x(\d{1,2})")
 _ON_STORAGE = ("nfs", "rpc_wait", "ll_", "lustre", "cl_", "gpfs", "ceph", "beegfs", "weka", "fuse")
 """Functions of the kernel's clients of file systems."""
-_COMPONENTS = tuple((fault, regex(pattern)) for fault, pattern in (
-    ("nvlink.fabric", r"\bfabric\b|\bnv ?switch\b|\bimex\b"),
-    ("nvlink.down", r"\bnv ?links?\b"),
-    ("nic.port_down", r"\b(?:infini ?band|ib|hca|roce|rdma)\b.*\b(?:state|status|port|link)\b"),
-    ("gpu.memory", r"\b(?:gpu mem|ecc|remapped|hbm)"),
-    ("gpu.clocks", r"\b(?:thermal|slowdown|clocks?|throttl\w+)\b"),
-    ("gpudirect.module_missing", r"\bpeer ?mem\b"),
-    ("pcie.acs", r"\bacs\b"),
-    ("pcie.degraded", r"\bpcie?\b"),
-    ("storage.trouble", r"\b(?:nfs|lustre|gpfs|storage|mount)\b"),
-    ("gpu.count_low", r"\bgpu (?:counts?|lost|missing)\b"),
-))  # fmt: skip
-"""What a health agent's check is about, by the words of its name."""
+_COMPONENTS = patterns("checks/shared/tables", "component")
 
 
 def reported_by_tables(node: Node) -> tuple[Event, ...]:
@@ -91,7 +72,7 @@ def _whose(row: Row, place: int) -> str:
 
 def _states(table: Table) -> Iterator[Event]:
     """A part that is down where nearly all others are up."""
-    for part, fault in _FAULT_OF_STATE.items():
+    for part, fault in _DATA["state"].items():
         words = {place: cell.strip().lower() for place, cell in table.column(f"{tables.STATE}{part}").items()}
         is_bad = {place: word in BAD for place, word in words.items() if word in BAD or word in GOOD}
         outlier = unlike(is_bad, agree=MOST_AGREE)
@@ -102,7 +83,7 @@ def _states(table: Table) -> Iterator[Event]:
 
 def _counts(table: Table) -> Iterator[Event]:
     """Fewer of a part than the table says there should be."""
-    for part, fault in _FAULT_OF_PART.items():
+    for part, fault in _DATA["part"].items():
         wanted = table.column(f"{tables.WANT}{part}")
         for place, cell in table.column(f"{tables.HAVE}{part}").items():
             has, wants = _number(cell), _number(wanted.get(place, ""))
@@ -160,7 +141,7 @@ def _differ(table: Table) -> Iterator[Event]:
         elif name.startswith(tables.SETTING):
             fault, least = "job.settings_differ", 0.5
         elif name in tables.SETUP:
-            fault, least = _FAULT_OF_SETUP.get(name, "network.lossy"), MOST_AGREE
+            fault, least = _DATA["setup"].get(name, "network.lossy"), MOST_AGREE
         else:
             continue
         by_host = {place: cell.lower() for place, cell in table.column(name).items()}
@@ -289,7 +270,7 @@ def _numa(table: Table) -> Iterator[Event]:
 
 def _component(name: str) -> str:
     words = words_of_name(name, 200)
-    return next((fault for fault, pattern in _COMPONENTS if pattern.search(words)), "")
+    return next((fault for fault, pattern in _COMPONENTS.items() if pattern.search(words)), "")
 
 
 def _number(cell: str) -> float | None:

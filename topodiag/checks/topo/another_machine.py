@@ -80,11 +80,10 @@ class FileOfAnotherMachine(FileCheck, id="TOP002"):
             headline = f"none of its GPUs is on {other.host}"
         return self.finding(
             self.where(node),
-            "devices of another machine",
+            self.advice("devices of another machine", host=other.host),
             f"{base_name(file.name)} is not of {other.host}: {headline}",
             severity=Severity.ERROR if gpus else Severity.WARNING,
             observed=few(words, SHOWN, "; "),
-            expected=f"the GPUs and NICs of {other.host}, by bus id and name",
             evidence=[Origin(file.name), *(gpu.sm.origin for gpu in theirs.values())][:4],
         )
 

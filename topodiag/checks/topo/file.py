@@ -9,18 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.shared import topo_evidence
 from topodiag.checks.shared.topo_evidence import ASKED, ask, cost_by_model, spell_ring
 from topodiag.checks.shared.topo_file import FileCheck
+from topodiag.model import nccl_versions
 from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal, of_rccl
-from topodiag.model.nccl_versions import (
-    KNOWN,
-    MAX_CHILDREN,
-    MAX_ELEMENTS,
-    NEWEST,
-    OLDEST,
-    Feature,
-    spell_version,
-    spell_versions,
-)
+from topodiag.model.nccl_versions import spell_version, spell_versions
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
@@ -36,7 +28,7 @@ from topodiag.words.units import fold_runs, grouped, plural
 MAX_WORDS = 120
 """Characters of NCCL's complaint that are repeated."""
 
-OLD_SEARCH = Feature.NO_HOPS_FOLLOWED.since - 1
+OLD_SEARCH = nccl_versions.Feature.NO_HOPS_FOLLOWED.since - 1
 """Up to this version the search of NVLS fails on a GPU without a path to the NVSwitches (src/graph/search.cc)."""
 
 
@@ -79,7 +71,7 @@ class FileRefused(FileCheck, id="TOP001"):
 
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         tree = _completed(node, file)
-        asked = file.asked or KNOWN
+        asked = file.asked or nccl_versions.KNOWN
         refusals = {
             minor: refusal for minor in asked if (refusal := topo_evidence.refusal_of(file, tree, minor)) is not None
         }
@@ -124,7 +116,7 @@ def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
         if refusal is not None:
             refusals[minor] = refusal
             if minor == OLD_SEARCH and not file.asked:
-                minors.extend(older for older in KNOWN if older < OLD_SEARCH)
+                minors.extend(older for older in nccl_versions.KNOWN if older < OLD_SEARCH)
     return dict(sorted(refusals.items()))
 
 
@@ -156,10 +148,10 @@ def _rule(name: str) -> str:
     words: str = own_data("checks/topo/rules").get(name, "what NCCL's reader takes (src/graph/xml.cc)")
     return words.format(
         old=f"up to NCCL {spell_version(OLD_SEARCH)}",
-        elements=MAX_ELEMENTS[NEWEST],
-        old_elements=MAX_ELEMENTS[OLDEST],
-        children=MAX_CHILDREN[OLD_SEARCH + 1],
-        old_children=MAX_CHILDREN[OLDEST],
+        elements=nccl_versions.MAX_ELEMENTS[nccl_versions.NEWEST],
+        old_elements=nccl_versions.MAX_ELEMENTS[nccl_versions.OLDEST],
+        children=nccl_versions.MAX_CHILDREN[OLD_SEARCH + 1],
+        old_children=nccl_versions.MAX_CHILDREN[nccl_versions.OLDEST],
     )
 
 
@@ -203,11 +195,10 @@ class FileOfARack(FileCheck, id="TOP006"):
         first = [next(cpu for cpu in file.tree.having("cpu") if (cpu.get("host_hash") or "") == host) for host in hosts]
         finding = self.finding(
             self.where(node),
-            "file of a rack",
+            self.advice("file of a rack", file=file.name, host=hosts[0]),
             f"{base_name(file.name)} is a dump of {len(hosts)} nodes: as a topology file it gives a node the GPUs of"
             " others",
             observed=f"{len(hosts)} host hashes: {', '.join(hosts[:4])}",
-            fix=(f"`topodiag emit nccl-topo {file.name} --host {hosts[0]} -o node.xml` cuts one node out",),
             evidence=[
                 Origin(file.name, cpu.line or None, f'<cpu numaid="{cpu.get("numaid")}" host_hash="{host}">')
                 for cpu, host in zip(first, hosts, strict=True)

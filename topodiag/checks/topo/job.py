@@ -202,10 +202,9 @@ class GpuShortOfNvlinks(JobCheck, id="TOP004"):
         verb = "has" if len(labels) == 1 else "have"
         return self.finding(
             self.where((host,), ranks=ranks, gpus=labels),
-            "short of nvlinks",
+            self.advice("short of nvlinks", best=in_gbs(best), others=plural(len(totals) - len(short), "other GPU")),
             f"{fold_runs(labels)} of {host} {verb} {in_gbs(lowest)} of NVLink where the peers have {in_gbs(best)}",
             observed=", ".join(f"{name} {in_gbs(gbs)}" for name, gbs in short.items()) + rings,
-            expected=f"{in_gbs(best)}, as {plural(len(totals) - len(short), 'other GPU')} of the node",
             cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {in_gbs(lowest)}"),
             evidence=[system, *graphs[:1]],
         )

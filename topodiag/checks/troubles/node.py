@@ -14,6 +14,7 @@ from topodiag.model.events import OUT_OF_SERVICE, REMARK
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
+from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
 from topodiag.words.units import in_gbps
 
@@ -59,10 +60,8 @@ def shape(text: str) -> str:
     return _VARIES.sub("#", " ".join(text.split()))
 
 
-KERNEL = frozenset({
-    "xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "gsp", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm",
-    "iommu-fault", "cpu",
-})  # fmt: skip
+_DATA = own_data("checks/troubles/node")
+KERNEL = frozenset(_DATA["kernel"])
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
 PORT_DOWN = "NIC001"
@@ -71,21 +70,8 @@ _MISMATCH = "kernel.api_mismatch"
 _BY_OTHERS = {OUT_OF_SERVICE: "word of a scheduler or a health check", REMARK: "what a line of a tool says"}
 """What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
 
-REFUSED = {
-    "CNS": "refused by the chipset: in a guest, or by ACS and the IOMMU",
-    "GNS": "refused by the GPU",
-    "TNS": "refused by the topology: the GPUs are under different processors",
-    "NS": "not supported; on machines with NVSwitches the fabric is not up",
-    "DR": "switched off by a registry key of the driver",
-}
+REFUSED: dict[str, str] = _DATA["refused"]
 """Words of `nvidia-smi topo -p2p` for a pair without peer access."""
-
-_AROUND = {
-    "nvrm": ("GPU",), "gsp": ("GPU",), "amdgpu-error": ("GPU",),
-    "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",),
-    "sxid": ("GPU",), "iommu-fault": ("PCI",),
-}  # fmt: skip
-"""Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
 
 _TROUBLE = ("error", "fail", "fatal", "timeout", "mismatch", "cannot", "unable", "not ", "lost", "power", "health",
             "temperature")  # fmt: skip
@@ -106,7 +92,7 @@ def _messages(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
     families = {finding.id[:3] for outcome in outcomes for finding in outcome.findings}
     reloaded = any(outcome.check == "HST004" and outcome.status is Status.CLEAN for outcome in outcomes)
     for event in node.events:
-        spoken_for = families.intersection(_AROUND.get(event.kind, ()))
+        spoken_for = families.intersection(_DATA["around"].get(event.kind, ()))
         low = event.text.lower()
         if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or any(word in low for word in _TROUBLE)):
             over = "another module was loaded since" if reloaded and event.signature == _MISMATCH else ""

@@ -15,8 +15,7 @@ from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.checks.job.shared_gpu import SharedGpu
 from topodiag.checks.job.start.init import InitNotFinished
-from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
-from topodiag.checks.job.start.versions import VersionsDiffer
+from topodiag.checks.job.start.versions import KnownLibraryFault, VersionsDiffer, library_faults, release_of
 from topodiag.evidence.nccl_log.grammar.job_lines import end_of
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.job import Communicator, Event, GivenSetting, Job, Operations, Process

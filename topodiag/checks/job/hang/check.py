@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from topodiag.checks.interface import Advice, JobCheck, hosts_with, hosts_word, look_at, rank_word
+from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, look_at, rank_word
 from topodiag.checks.job.hang import dumps
 from topodiag.checks.job.hang.lost_rank import by_leaving
 from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog, calls_differ
 from topodiag.checks.shared.job.logs import most
 from topodiag.checks.shared.job.text import ask_for, world_of
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
 from topodiag.words.units import grouped, plural
@@ -122,14 +122,12 @@ class RankBehind(JobCheck, id="JOB006"):
         next_op = _call(communicator.operations[ahead[0]], lowest)
         return self.finding(
             self.where(hosts_with(job, ranks), ranks=ranks),
-            Advice(Severity.ERROR if hung else Severity.INFO),
+            self.advice("behind in a hang" if hung else "behind where the log ends", front=front),
             f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
             f" {communicator.label}",
             observed=f"{plural(lowest, 'operation')} on {rank_word(ranks)},"
             f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
-            expected=f"{front} operations on all members",
             fix=look_at(job, ranks),
-            cost="the others wait in that collective" if hung else "the log may have been cut here",
             evidence=_evidence(communicator, worst),
             coverage=Coverage(len(counts), communicator.nranks, "members with operations"),
             confidence=Confidence.HIGH if hung and len(counts) == communicator.nranks else Confidence.MEDIUM,
@@ -172,15 +170,13 @@ class RankBehind(JobCheck, id="JOB006"):
         worst = sorted(rank for rank, seq in at.last.items() if seq == lowest and rank not in at.elsewhere)
         records = {record.rank: record for record in job.flight}
         waiting, operation, state = at.entries[0]
-        certain = hung or front - lowest > 1
         return self.finding(
             self.where(hosts_with(job, worst), ranks=worst),
-            Advice(Severity.ERROR),
+            self.advice("behind by the recorder", front=front, size=at.size, group=at.group),
             f"{rank_word(worst)} did not enter {operation} number {front} of process group {at.words}",
-            sure=certain,
+            sure=hung or front - lowest > 1,
             observed=f"last sequence number {lowest} on {rank_word(worst)};"
             f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
-            expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
             fix=look_at(job, worst),
             cost=f"{plural(len(at.entries), 'rank')} wait in that collective"
             + (f", {plural(len(at.follow), 'rank')} in other groups for some of these" if at.follow else ""),

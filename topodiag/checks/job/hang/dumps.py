@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from topodiag.checks.interface import Advice, JobCheck, hosts_with, look_at, quoted, rank_word, ranks_in
+from topodiag.checks.interface import JobCheck, hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.checks.shared.job.text import failed, group_words, place_of
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.diagnostics import Stack
 from topodiag.model.finding import Confidence, Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Job, Message
+from topodiag.words.own_data import patterns
 from topodiag.words.units import few, grouped, in_s, plural
 
 Group = tuple[str, tuple[int, ...]]
@@ -154,13 +155,11 @@ def by_openings(check: JobCheck, job: Job) -> Iterator[Finding]:
     name = max(sorted(set(named)), key=named.count)
     yield check.finding(
         check.where(hosts_with(job, late), ranks=late),
-        Advice(Severity.ERROR, Confidence.MEDIUM),
+        check.advice("split not entered", nranks=parent.nranks, parent=parent.label),
         f"{rank_word(late)} did not enter the split of {parent.label} into {name}, in which the others wait",
         sure=hung,
         observed=f"{plural(len(entered), 'rank')} named the new communicator {name} and none began it;"
         f" nothing of it from {rank_word(late)}",
-        expected=f"ncclCommSplit is called by all {parent.nranks} ranks of {parent.label},"
-        " also by those that take no part (NCCL_SPLIT_NOCOLOR)",
         fix=look_at(job, late),
         cost=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here",
         evidence=[message.origin for _, message in sorted(entered.items())][:2],
@@ -193,17 +192,9 @@ def _ranks_in(communicator: Communicator) -> set[int]:
 
 
 MOST_NAMED = 8
-_COLLECTIVE = regex(
-    r"(?:_?(?:all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|barrier|allreduce|allgather|reducescatter"
-    r"|alltoall|monitored_barrier)\w{0,40}|nccl(?:All|Reduce|Broadcast|Send|Recv|Group)\w{0,40})\Z"
-)
+_FRAMES = patterns("checks/job/hang/dumps", "frames")
 _OF_LIBRARIES = ("distributed_c10d.py", "pynccl", "/nccl/", "horovod/", "deepspeed/comm/")
 """Files whose functions of those names are collectives: others may only be called so."""
-_AWAY = regex(
-    r"(?:^|/)(?:threading|queue|selectors|socket|ssl|subprocess|shutil|zipfile|tarfile|pickle|serialization|iterators"
-    r"|dataloader|checkpointing|connection|popen_fork|filesystem|tempfile)\.py|checkpoint|/datasets?/|dataloader"
-)
-"""Files in which a thread waits for something that is no collective: data, a lock, a disk, another process."""
 _GPU = frozenset({"synchronize", "item", "cpu", "tolist", "wait_stream", "wait_event", "run_backward",
                   "_engine_run_backward", "backward"})  # fmt: skip
 """Functions in which the host waits for the GPU, which may itself be in a collective: no word on the rank."""
@@ -216,7 +207,7 @@ def by_stacks(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
     by_operation = grouped((collective_of(stack), stack) for stack in job.stacks)
     others = [(stack, stack.frames[:INNER]) for stack in by_operation.pop("", [])]
     waiting = list(chain(*by_operation.values()))
-    away = [stack for stack, frames in others if any(_AWAY.search(frame.file) for frame in frames)]
+    away = [stack for stack, frames in others if any(_FRAMES["away"].search(frame.file) for frame in frames)]
     # Computing, when the dump was taken: with a hang that is no moment but a state.
     elsewhere = [stack for stack, frames in others if not any(frame.function in _GPU for frame in frames)]
     if waiting and (away or elsewhere):
@@ -226,7 +217,7 @@ def by_stacks(check: JobCheck, job: Job, hung: bool) -> Iterator[Finding]:
 def collective_of(stack: Stack) -> str:
     """The collective that the thread is in, by its library's own function; "" where it is in none."""
     for frame in stack.frames[:INNER]:
-        if _COLLECTIVE.match(frame.function) and (
+        if _FRAMES["collective"].match(frame.function) and (
             frame.function.startswith("nccl") or any(part in frame.file for part in _OF_LIBRARIES)
         ):
             return frame.function

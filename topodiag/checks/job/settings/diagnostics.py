@@ -10,11 +10,12 @@ from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.logs import Line, named_by
 from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.checks.shared.phrases import Phrase, phrases
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import patterns
 from topodiag.words.units import grouped, percent, spell_us
 
 # Which NICs take long for a job's transfers, by the summaries that NCCL prints with NCCL_IB_WQE_LATENCY_REPORT.
@@ -66,18 +67,7 @@ def _posts_of(host: str, nic: str, lines: Sequence[Line]) -> NicPosts:
     return NicPosts(host, nic, posts, slow, threshold_ns, p99_ns, worst.origin)
 
 
-_ENV = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
-_NO_DATA = regex(
-    r"unavailable via|diagnostics incomplete|comparison may be|not usable|no kernel-log source|scan was truncated"
-    r"|\bcannot \w|test unable to complete|capability probe timed out|external tool missing|^failed: "
-)
-"""NCCL could not judge: it says so, and nothing is wrong."""
-
-
-_HOST = regex(
-    r"\bon host ([A-Za-z0-9_.-]{0,254}[A-Za-z0-9_-])\.(?: |$)|\brank [0-9]{1,9} \(([A-Za-z0-9_.-]{1,255})\): "
-)
-_OFF_MEDIAN = regex(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
+_LINES = patterns("checks/job/settings/diagnostics", "lines")
 
 
 class NcclReports(JobCheck, id="JOB013"):
@@ -126,14 +116,14 @@ class NcclReports(JobCheck, id="JOB013"):
             *(self._reported(judged, kind, lines) for kind, lines in of_kind if lines),
             *(self._differing(judged, name, values) for name, values in _settings(judged, failed)),
         ]
-        blind = next((diagnosis for diagnosis in failed if _NO_DATA.search(diagnosis.text)), None)
+        blind = next((diagnosis for diagnosis in failed if _LINES["no_data"].search(diagnosis.text)), None)
         unseen = quoted(f"{blind.subject}: {blind.text}") if blind is not None else ""
         return self.any_of(judged, findings, unknown=unseen)
 
     def _reported(self, job: Job, kind: Phrase, lines: Sequence[Diagnosis]) -> Finding:
         """Lines of one kind."""
         ranks, words = _world(job, lines)
-        named = list(dict.fromkeys(a or b for line in lines for a, b in _HOST.findall(line.text)))
+        named = list(dict.fromkeys(a or b for line in lines for a, b in _LINES["host"].findall(line.text)))
         words = words or ", ".join(named)
         return self.finding(
             self.where(named or hosts_with(job, ranks), ranks=ranks),
@@ -179,7 +169,7 @@ def _lines_of(kind: Phrase, failed: Sequence[Diagnosis]) -> list[Diagnosis]:
 
 def _fast(line: Diagnosis) -> bool:
     """Whether a line tells a bandwidth that is far from the median because it is more."""
-    match = _OFF_MEDIAN.search(line.text)
+    match = _LINES["off_median"].search(line.text)
     return match is not None and float(match[1]) > float(match[2])
 
 
@@ -188,7 +178,7 @@ def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[tuple[str, M
     in_logs = job.settings()
     by_name: dict[str, dict[str, Diagnosis]] = {}
     for report in diagnosis:
-        match = _ENV.search(report.text)
+        match = _LINES["setting"].search(report.text)
         if match is not None:
             by_name.setdefault(match[1], {}).setdefault(match[2], report)
     for name, values in sorted(by_name.items()):

@@ -153,14 +153,13 @@ class BelowModel(JobCheck, id="JOB015"):
         what = f"{comparison.size.collective} of {spell_bytes(comparison.size.bytes)}"
         who = names.label(comparison.comm)
         hosts = list(dict.fromkeys(member.host for member in comparison.comm.members.values()))
-        shared = f", shared by {comparison.sharing} communicators" if comparison.sharing > 1 else ""
         return self.finding(
             self.where(hosts if len(hosts) <= MOST_NAMED else ()),
             self.advice(
                 "below model",
                 part=in_gbs(part),
                 expected_gbs=in_gbs(comparison.expected_gbs),
-                shared=shared,
+                shared=f", shared by {comparison.sharing} communicators" if comparison.sharing > 1 else "",
                 hosts=hosts_word(hosts),
             ),
             f"{what} reaches {percent(comparison.gbs / part)} of what {comparison.machine} should: {who} has"
@@ -254,12 +253,11 @@ class SlowHoursOfJob(JobCheck, id="JOB012"):
         what = "communication between nodes" if network else "all communication"
         return self.finding(
             self.where(),
-            "slow hours",
+            self.advice("slow hours", hours=len(hours)),
             f"from {_time(run[0])} to {_time(run[-1] + 1)} UTC {what} took {times:.1f} times as long as in other"
             f" hours{other}",
             observed=f"{len(slow)} of {seen} communicators slow in the same hours:"
             f" {few([names.label(compared[number]) for number in slow], 3)}",
-            expected=f"the median of {len(hours)} hours",
             fix=self.steps("who used the network" if network else "GPUs in these hours"),
             cost=Cost(share=1 - 1 / times, text=f"in these hours {percent(1 - 1 / times)} of the rate"),
             evidence=[next(iter(compared[number].members.values())) for number in slow[:3]],

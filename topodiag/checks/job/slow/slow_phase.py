@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import fsum, log
 from statistics import median
 
-from topodiag.checks.interface import Advice, JobCheck, hosts_in, hosts_with, hosts_word, rank_word
+from topodiag.checks.interface import JobCheck, hosts_in, hosts_with, hosts_word, rank_word
 from topodiag.checks.job.slow.inspector import Names, Place
 from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.lazy import dataclass
@@ -145,20 +145,20 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
             message = f"{groups}; the slow place is at one of {len(who)} ranks on {hosts_word(hosts)}"
         exact = len(who) == 1 or len(hosts) == 1
         look = "the NIC, its cable and switch port" if between_nodes else "NVLink and PCIe of the GPUs"
+        place = hosts_word(hosts) if exact else "those nodes"
         return self.finding(
             self.where(
                 hosts if len(hosts) <= MOST_NAMED else (),
                 ranks=sorted(place.rank for place in who if place.rank >= 0) if len(who) <= MOST_NAMED else (),
                 nics=nics,
             ),
-            Advice(confidence=Confidence.MEDIUM if exact else Confidence.LOW),
+            self.advice("slow communicators", usual=in_gbs(worst.usual_gbs), look=look, at=place),
             message,
             observed=f"{calls.collective} of {spell_bytes(calls.bytes)}: {in_gbs(calls.busbw_gbs)} bus bandwidth"
             " without waiting",
-            expected=f"{in_gbs(worst.usual_gbs)}, the median of communicators of as many ranks and nodes",
-            fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
             cost=Cost(lost, 1 - 1 / worst.times, f"{in_gbs(lost)} of bus bandwidth in these communicators"),
             evidence=who,
+            confidence=Confidence.MEDIUM if exact else Confidence.LOW,
         )
 
 
@@ -268,11 +268,9 @@ class OddStepWaits(JobCheck, id="JOB014"):
         share = max(wait.share(state.name) for wait in outliers)
         return self.finding(
             self.where(hosts_with(job, ranks), ranks=ranks),
-            "step waits",
+            self.advice("step waits", usual=percent(median(rest)), look=state.fix),
             f"{rank_word(ranks or own)}: {state.message}{to}",
             observed=f"{state.name} is {percent(share)} of the waiting of its steps",
-            expected=f"{percent(median(rest))}, the median of the other ranks",
-            fix=(state.fix,),
             evidence=outliers,
             coverage=Coverage(len(waits), len(waits), "ranks with traces"),
         )

@@ -13,17 +13,12 @@ from topodiag.checks.shared.job.text import ask_for, met
 from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, GivenSetting, Job, Process
+from topodiag.words.own_data import own_data
 from topodiag.words.units import grouped
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
-NO_INTERFACE = (
-    "no socket interface found",
-    "no usable listening interface",
-    "no interface found",
-    "no network interface found",
-    "no common nic interface",
-)
+NO_INTERFACE = own_data("checks/network/names")["no_interface"]
 
 
 class WrongInterface(JobCheck, id="NET002"):
@@ -178,12 +173,11 @@ class WrongInterface(JobCheck, id="NET002"):
             why = f" ({against.name}={against.value})" if against is not None else ""
             yield self.finding(
                 self.where([process.host] if process.host else [], nics=[name]),
-                "address of this node",
+                self.advice("address of this node", other=others[0], passed=_all_but([name])),
                 f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
                 f" {others[0]} is there{why}",
                 severity=Severity.INFO if against is None else Severity.WARNING,
                 observed=process.bootstrap,
-                fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
                 evidence=[unreached.place_of(process), against],
             )
             return

@@ -9,18 +9,12 @@ from topodiag.checks.shared.devices import addresses_of_node
 from topodiag.checks.shared.job.text import NO_ERRORS, Clocks, clocks_of, failed, place_of, survived
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job
+from topodiag.words.own_data import own_data
 
 CLOSE_S = 1.0
 """Seconds between events of two hosts below which their order may be that of their clocks."""
 
-CAUSES = {
-    "duplicate gpu": 0, "version": 0, "cuda": 0, "memory": 0,
-    "port": 1, "ib async": 1, "bootstrap": 1, "topology": 1, "plugin": 1,
-    "ib completion": 2, "mismatch": 2,
-    "connect": 3, "other": 3,
-    "timeout": 4, "watchdog": 4,
-    "peer closed": 5,
-}  # fmt: skip
+CAUSES: dict[str, int] = own_data("checks/shared/job/first_error")["causes"]
 """How early in a chain of faults each kind stands: a lower one causes a higher one, hardly ever the reverse."""
 
 OWN = frozenset({"version", "cuda", "memory", "port", "plugin"})
