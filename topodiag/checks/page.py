@@ -16,15 +16,8 @@ from topodiag.lazy import dataclass, regex
 if TYPE_CHECKING:
     from topodiag.checks.interface import Check
 
-SECTIONS = (
-    "What it finds",
-    "Why it matters",
-    "Evidence it reads",
-    "When it stays silent",
-    "How to confirm",
-    "How to fix",
-    "References",
-)
+SECTIONS = ("What it finds", "Why it matters", "Evidence it reads", "When it stays silent", "How to confirm",
+            "How to fix", "References")  # fmt: skip
 COMMANDS = "How to confirm"
 """The section of commands."""
 REMARK_INDENT = 20

@@ -45,9 +45,8 @@ def ids() -> tuple[str, ...]:
 @cache
 def ids_of(*subjects: Subject) -> tuple[str, ...]:
     """The ids of the checks of some subjects, in the order of the catalogue."""
-    return tuple(
-        check_id for check_id, classes in _lines().items() if any(subject.value in classes for subject in subjects)
-    )
+    names = {subject.value for subject in subjects}
+    return tuple(check_id for check_id, classes in _lines().items() if names & classes.keys())
 
 
 def has_check(subject: Subject, check_id: str) -> bool:

@@ -43,9 +43,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     if subject is Subject.NODE:
-        outcomes += tuple(
-            outcome for node in judged for outcome in _without_job(node) if not only or outcome.check in only
-        )
+        outcomes += tuple(own for node in judged for own in _without_job(node) if not only or own.check in only)
     return tuple(_with_job(outcome) for outcome in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 
@@ -84,9 +82,7 @@ def _without_job(node: Node) -> Iterator[Outcome]:
 
 def _with_job(outcome: Outcome) -> Outcome:
     """The outcome of a job with the job's name in its findings."""
-    findings = tuple(
-        replace(finding, where=replace(finding.where, jobs=(outcome.node,))) for finding in outcome.findings
-    )
+    findings = tuple(replace(own, where=replace(own.where, jobs=(outcome.node,))) for own in outcome.findings)
     return replace(outcome, findings=findings) if findings else outcome
 
 

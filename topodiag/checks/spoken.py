@@ -80,9 +80,7 @@ def told(result: Result) -> Result:
     makers = makers_of_result(result)
     if Maker.AMD not in makers:
         return result
-    runs = tuple(
-        retold(benchmark, AMD if run_maker(benchmark.run) is Maker.AMD else NVIDIA) for benchmark in result.benchmarks
-    )
+    runs = tuple(retold(run, AMD if run_maker(run.run) is Maker.AMD else NVIDIA) for run in result.benchmarks)
     if makers != {Maker.AMD}:
         return replace(result, benchmarks=runs)
     return replace(

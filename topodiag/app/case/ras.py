@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from topodiag.checks.job.hang.ras import BLIND
+from topodiag.checks.job.hang.lost_rank import BLIND
 from topodiag.evidence.intake.pieces import Intake, Piece, read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind

@@ -8,8 +8,7 @@ from dataclasses import replace
 from topodiag.app.case.live import captured
 from topodiag.app.case.opening import case_of, gathered, node_case
 from topodiag.app.judge.judged import judged_jobs, judged_nodes
-from topodiag.checks.env.conf_file import advise
-from topodiag.checks.env.conf_file import misread
+from topodiag.checks.env.conf_file import advise, misread
 from topodiag.emit.nccl_conf import UnwritableError, to_text
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError

@@ -79,10 +79,8 @@ def _cause(judged: Benchmark) -> tuple[str, tuple[Origin, ...], tuple[str, ...]]
     finding on the log or on a node, NCCL's first warning, the error itself."""
     run = judged.run
     lines = _fault_lines(run)
-    finding = min(
-        judged.failures, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
-    )
-    if finding is not None:
+    order = sorted(judged.failures, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id))
+    for finding in order[:1]:
         return f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2])
     warned = next((origin for origin in run.warnings if _WARNED in origin.text), None)
     if warned is not None:

@@ -29,12 +29,9 @@ class RdmaTestLow(NodeCheck, id="BEN001"):
         rated = [(nic, port, rate) for nic, port in tested if (rate := _rate(judged, nic, port)) is not None]
         if not rated:
             return self.unknown(judged, "the rate of the port that was tested is not in the evidence")
-        low = [
-            self._report(judged, nic, port, *rate)
-            for nic, port, rate in rated
-            if port.tested_gbps.get(0.0) < LOW * rate[0]
-        ]
-        return self.any_of(judged, low, Coverage(len(rated), len(tested), "ports that were tested"))
+        low = [row for row in rated if row[1].tested_gbps.get(0.0) < LOW * row[2][0]]
+        findings = [self._report(judged, nic, port, *rate) for nic, port, rate in low]
+        return self.any_of(judged, findings, Coverage(len(rated), len(tested), "ports that were tested"))
 
     def _report(self, node: Node, nic: Nic, port: NicPort, rate: float, negotiated: Fact[float] | Fact[int]) -> Finding:
         """A port whose test fell short, its rate in Gb/s, and where that is said."""

@@ -30,9 +30,7 @@ _COMMENTED = regex(r"\s#")
 _LISTS = frozenset({"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_ALGO", "NCCL_PROTO"})
 """Lists that NCCL splits at commas without trimming (parseStringList, src/misc/utils.cc)."""
 
-_PATH_NAMES = frozenset(
-    {"NCCL_DEBUG_FILE", "NCCL_TOPO_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"}
-)
+_PATH_NAMES = ("NCCL_DEBUG_FILE", "NCCL_TOPO_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE")
 
 
 class ConfLineNotRead(NodeCheck, id="ENV002"):

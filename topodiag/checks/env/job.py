@@ -141,14 +141,12 @@ def in_force(job: Job, *how: str) -> list[SettingInForce]:
 class SettingsInLog(JobCheck):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
-    def report(
-        self, job: Job, force: SettingInForce, advice: Advice, message: str, meant: str | None = None
-    ) -> Finding:
+    def report(self, job: Job, force: SettingInForce, advice: Advice, text: str, meant: str | None = None) -> Finding:
         """`meant`: the value that the setting should have, None where it should not be there."""
         return self.finding(
             self.where_of(job, force.processes),
             advice,
-            f"{message} ({force.place(job)})",
+            f"{text} ({force.place(job)})",
             observed=f"{force.name}={force.value[:80]}",
             evidence=[force.given],
             coverage=Coverage(len(force.processes), len(job.processes), "processes"),
@@ -185,12 +183,7 @@ class CostlySettingInLog(SettingsInLog, id="ENV001"):
         if not shown or (force.name == "NCCL_NET" and _device_fails(job, tuple(shown))):
             return  # or the network is there, and its device is not
         own = replace(force, processes=tuple(shown), given=job.processes[min(shown)].settings[force.name])
-        finding = self.report(
-            job,
-            own,
-            self.advice(fact),
-            f"{force.name}={force.value[:60]} {what}",
-        )
+        finding = self.report(job, own, self.advice(fact), f"{force.name}={force.value[:60]} {what}")
         yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *shown.values())))[:MAX_EVIDENCE])
 
     def _by_rccl(self, job: Job) -> Iterator[Finding]:
@@ -228,12 +221,10 @@ class MisreadSettingInLog(SettingsInLog, id="ENV002"):
 
     def _refused(self, job: Job) -> Iterator[Finding]:
         """Values that NCCL refuses in a warning of its own."""
-        for refusal in phrases("refused_value"):
-            events = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
+        for entry in phrases("refused_value"):
+            events = [event for event in job.events if event.level == "WARN" and entry.words.search(event.text)]
             if events:
-                yield self.of_events(
-                    events, "refused value", refusal.says, expected=refusal.expected, fix=(refusal.fix,)
-                )
+                yield self.of_events(events, "refused value", entry.says, expected=entry.expected, fix=(entry.fix,))
 
 
 class UnknownSettingInLog(SettingsInLog, id="ENV003"):

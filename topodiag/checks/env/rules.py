@@ -43,11 +43,8 @@ class Rule:
 @cache
 def rules(subject: Literal["node", "job"]) -> tuple[Rule, ...]:
     """All rules of a subject, in the order of the file."""
-    entries = [entry for entry in own_data("checks/env/rules")["rule"] if subject in entry]
-    return tuple(
-        Rule(entry["variable"], entry["value"], tuple(entry[subject]), entry["what"], _advice(entry))
-        for entry in entries
-    )
+    rows = (row for row in own_data("checks/env/rules")["rule"] if subject in row)
+    return tuple(Rule(row["variable"], row["value"], tuple(row[subject]), row["what"], _advice(row)) for row in rows)
 
 
 def _advice(entry: Mapping[str, Any]) -> Advice:

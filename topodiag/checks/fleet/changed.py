@@ -235,8 +235,7 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
             yield self._note(judged, before, words, "no GPU and no network card is the same")
             return
         for part in changes.replaced:
-            seen = "another serial number in the same place"
-            yield self._note(judged, before, "a part was replaced", seen, (part,))
+            yield self._note(judged, before, "a part was replaced", "another serial number in the same place", (part,))
         if changes.renamed:
             renames = ", ".join(f"{old} is {new}" for old, new in changes.renamed[:8])
             yield self._note(judged, before, "parts are numbered otherwise", renames)
@@ -248,33 +247,29 @@ class ChangedSinceGood(Check[NodeHistory], id="FLT003"):
             words = f"{len(pairs) - MAX_TOLD} more facts changed"
             yield self._note(judged, before, words, "the changes in full: --format json of both captures")
 
-    def _change(
-        self, judged: NodeHistory, before: Capture, now: Capture, change: FactChange, severity: Severity
-    ) -> Finding:
+    def _change(self, judged: NodeHistory, before: Capture, now: Capture, change: FactChange, how: Severity) -> Finding:
         # The family where the key alone says little.
         label = change.key if change.key.lower().startswith(change.family) else f"{change.family}: {change.key}"
         was, after = _short(change.before, change.unit), _short(change.after, change.unit)
         return self.finding(
             where_of(judged.host, change.parts),
-            Advice(severity),
+            Advice(how),
             f"{label} changed from {was} to {after}",
             observed=after,
             expected=f"{was}, as in the {judged.basis}",
-            cost="" if severity is Severity.INFO else "it may cost bandwidth or stability",
-            fix=() if severity is Severity.INFO else ("find out who changed it; if nobody did, the part is at fault",),
+            cost="" if how is Severity.INFO else "it may cost bandwidth or stability",
+            fix=() if how is Severity.INFO else ("find out who changed it; if nobody did, the part is at fault",),
             evidence=[
                 Origin(before.source, None, f"{before.day}: {change.key} {was}"),
                 Origin(change.source or now.source, None, f"{now.day}: {change.key} {after}"),
             ],
         )
 
-    def _note(
-        self, judged: NodeHistory, before: Capture, message: str, seen: str, parts: Sequence[str] = ()
-    ) -> Finding:
+    def _note(self, judged: NodeHistory, before: Capture, words: str, seen: str, parts: Sequence[str] = ()) -> Finding:
         return self.finding(
             where_of(judged.host, parts),
             Advice(Severity.INFO),
-            message,
+            words,
             observed=seen,
             expected=f"the parts of the {judged.basis}",
             evidence=[Origin(before.source, None, before.day)],

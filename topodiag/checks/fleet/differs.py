@@ -168,9 +168,7 @@ class TwoPopulations(FleetCheck, id="FLT002"):
             return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
         if not judged.populations:
             return self.clean(judged, "no fact divides the nodes into populations")
-        ordered = sorted(
-            judged.populations, key=lambda populations: (-_severity_of_split(populations), populations.facts)
-        )
+        ordered = sorted(judged.populations, key=lambda split: (-_severity_of_split(split), split.facts))
         return self.with_findings(judged, map(self._split, ordered))
 
     def _split(self, split: Populations) -> Finding:
@@ -219,12 +217,8 @@ _TABLE = own_data("checks/fleet/weights")
 _WEIGHTS = [(Weight(Severity[e["severity"].upper()], e["why"], e["fix"]), e) for e in _TABLE["weight"]]
 _BY_NAME = {entry["name"]: weight for weight, entry in _WEIGHTS if "name" in entry}
 _BY_FAMILY = {family: weight for weight, entry in _WEIGHTS for family in entry.get("families", ())}
-_BY_KEY = {
-    (family, key): weight
-    for weight, entry in _WEIGHTS
-    for family, keys in entry.get("keys", {}).items()
-    for key in keys
-}
+_KEYS = ((weight, entry.get("keys", {})) for weight, entry in _WEIGHTS)
+_BY_KEY = {(of, key): weight for weight, keys in _KEYS for of, names in keys.items() for key in names}
 
 
 def weight_of(family: str, key: str) -> Weight:

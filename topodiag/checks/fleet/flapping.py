@@ -122,9 +122,8 @@ def _shared_times(parts: Sequence[PartStates]) -> dict[str, list[float]]:
         kind = kind_of(part.part)
         spells = merged(part.spells)
         counts[kind] += any(spell.up for spell in spells)
-        went.setdefault(kind, []).extend(
-            (spell.time_s, part.part) for before, spell in pairwise(spells) if before.up and spell.down
-        )
+        falls = (spell for before, spell in pairwise(spells) if before.up and spell.down)
+        went.setdefault(kind, []).extend((spell.time_s, part.part) for spell in falls)
     return {kind: _times_of_most(sorted(times), counts[kind]) for kind, times in went.items()}
 
 

@@ -99,9 +99,7 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
             confidence=Confidence.HIGH if any(source != "bus" for source, *_ in signs) else Confidence.MEDIUM,
         )
 
-    def _missing(
-        self, node: Node, seen: int, expected: int, why: str, confidence: Confidence = Confidence.MEDIUM
-    ) -> Finding:
+    def _missing(self, node: Node, seen: int, expected: int, why: str, sure: Confidence = Confidence.MEDIUM) -> Finding:
         missing = expected - seen
         return self.finding(
             self.where(node),
@@ -109,7 +107,7 @@ class GpuLost(NodeCheck, id="GPU001", unless=kernel.no_gpu):
             f"{plural(missing, 'GPU')} of {expected} {'is' if missing == 1 else 'are'} missing",
             observed=plural(seen, "GPU"),
             evidence=(node.system, node.gpus[0].name),
-            confidence=confidence,
+            confidence=sure,
         )
 
     def _short(self, node: Node, peers: Sequence[Node], lost: set[str]) -> Finding | None:

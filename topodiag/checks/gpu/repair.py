@@ -17,9 +17,6 @@ from topodiag.model.provenance import Origin
 from topodiag.words.own_data import own_data
 from topodiag.words.units import grouped, plural
 
-RESET = (
-    "Drain the node and reset the GPU: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all at once), or reboot"
-)
 REPLACE = "If it comes again after the reset, run `dcgmi diag -r 3` and ask the vendor for a replacement"
 
 
@@ -101,7 +98,7 @@ def _of_counters(gpu: Gpu) -> Iterator[Sign]:
         amount = sum(counter.get(0) for counter in counters)
         if amount >= entry.get("least", 1):
             words = entry["words"].format(errors=plural(amount, entry.get("counts", "error")), amount=amount)
-            fix = RESET if entry["fix"] == "reset" else entry["fix"]
+            fix = own_data("checks/gpu/memory")["fix"].get(entry["fix"], entry["fix"])
             yield Severity[entry.get("severity", "error").upper()], words, counters[0].origin, fix
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from topodiag.checks.interface import FindingParts, NodeCheck
 from topodiag.checks.shared.node import kernel
+from topodiag.checks.shared.node.kernel import XidGroup
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, process_of, sxid, sxid_severity
 from topodiag.model.events import Event
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -83,9 +84,8 @@ class XidInLog(NodeCheck, id="GPU003", unless=kernel.no_gpu):
         troubles += amd_troubles(self, judged)
         troubles += silent_firmware(self, judged, all_groups)
         clean = "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid"
-        return self.any_of(
-            judged, troubles, clean=clean, unknown="" if kernel.gpus_were_logged(judged) else kernel.no_log(judged)
-        )
+        unseen = "" if kernel.gpus_were_logged(judged) else kernel.no_log(judged)
+        return self.any_of(judged, troubles, clean=clean, unknown=unseen)
 
 
 _STOPPED = "work on this GPU stopped, and every rank of its job waits for it"
@@ -118,9 +118,7 @@ def _on_gpu(
     return check.finding(where, advice, message, **parts)
 
 
-def _of_group(
-    check: NodeCheck, node: Node, group: kernel.XidGroup, groups: Sequence[kernel.XidGroup]
-) -> Iterator[Finding]:
+def _of_group(check: NodeCheck, node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[Finding]:
     label, entry, events = group.label, group.entry, group.events
     if entry is None:
         words = f"Xid {group.code}, which the catalogue does not hold"
@@ -149,14 +147,14 @@ def _of_group(
     )  # fmt: skip
 
 
-def _programs_on_one_gpu(group: kernel.XidGroup, groups: Sequence[kernel.XidGroup]) -> int:
+def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
     """How many programs met this Xid on this GPU, where no other GPU did."""
     single = not any(other.code == group.code and other.label != group.label for other in groups)
     programs = [process_of(event.text) for event in group.events if single]
     return len({program[0] for program in programs if program is not None})
 
 
-def _of_nvlinks(check: NodeCheck, node: Node, group: kernel.XidGroup) -> Iterator[Finding]:
+def _of_nvlinks(check: NodeCheck, node: Node, group: XidGroup) -> Iterator[Finding]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
     units = grouped(
         ((error.severity, error.unit, error.words) if error is not None else ("warning", "", ""), (error, event))
@@ -166,9 +164,7 @@ def _of_nvlinks(check: NodeCheck, node: Node, group: kernel.XidGroup) -> Iterato
         yield _of_unit(check, node, group, unit, lines)
 
 
-def _of_unit(
-    check: NodeCheck, node: Node, group: kernel.XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]
-) -> Finding:
+def _of_unit(check: NodeCheck, node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> Finding:
     assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
     severity, part, words = unit
     if all(error is not None and error.if_again for error, _ in lines) and not _recurs(lines):  # to report if it recurs
@@ -270,7 +266,7 @@ _SAME = frozenset({62, 79, 109, 119, 120, 143})
 """Xids of which such lines are the echo."""
 
 
-def silent_firmware(check: NodeCheck, node: Node, groups: Sequence[kernel.XidGroup]) -> list[Finding]:
+def silent_firmware(check: NodeCheck, node: Node, groups: Sequence[XidGroup]) -> list[Finding]:
     """The one trouble of such lines, where neither an Xid nor a lost GPU speaks for them."""
     events = [event for event in node.events if event.kind == "gsp"]
     spoken = any(group.code in _SAME for group in groups) or any(event.kind == "gpu-lost" for event in node.events)

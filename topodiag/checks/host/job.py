@@ -186,9 +186,8 @@ class AwayFromGpuInLog(JobCheck, id="NUM002"):
             return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job)}")
         judged = len(cores.keys() | bound.keys()) + sum(len(numbers) for numbers in unbound.values())
         coverage = Coverage(judged, len(job.processes), "processes")
-        away = grouped(
-            (job.processes[number].host, number) for number, (_, near, own, _) in cores.items() if not near & own
-        )
+        at_home = {number for number, (_, near, own, _) in cores.items() if near & own}
+        away = grouped((job.processes[number].host, number) for number in cores if number not in at_home)
         findings = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
         findings += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
         return self.any_of(job, logs.fold(findings), coverage)

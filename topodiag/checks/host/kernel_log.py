@@ -65,8 +65,7 @@ class StorageStalls(NodeCheck, id="HST006"):
         named = any(stall is not None and stall.severity is Severity.ERROR for stall in stalls)
         # What is blocked beside storage that does not answer waits for it.
         answer = self.any_of(judged, (*stalls, None if named else _blocked(self, judged, tasks)))
-        unread = not answer.findings and not log_was_read(judged)
-        return self.unknown(judged, no_log(judged)) if unread else answer
+        return answer if answer.findings or log_was_read(judged) else self.unknown(judged, no_log(judged))
 
 
 def _disk_of(event: Event) -> str:

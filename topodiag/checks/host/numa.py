@@ -282,8 +282,7 @@ class ProcessAwayFromGpu(NodeCheck, id="NUM002"):
         # Processes wholly outside the socket of their GPU, then those mostly outside.
         away = grouped((at.share > 0, at) for at in bound if not at.allowed >= at.near and at.share < AWAY_SHARE)
         findings = [self._report(judged, group) for _, group in sorted(away.items())]
-        unseen = str(coverage) if len(bound) < len(single) else ""
-        return self.any_of(judged, findings, coverage, unknown=unseen)
+        return self.any_of(judged, findings, coverage, unknown=str(coverage) if len(bound) < len(single) else "")
 
     def _report(self, node: Node, group: Sequence[BoundProcess]) -> Finding:
         labels = sorted({at.gpu.label for at in group}, key=lambda label: (len(label), label))

@@ -129,9 +129,7 @@ def _by_channels(job: Job, world: Communicator, beside: Searched) -> Gap | None:
     coll, wanted = world.channels.coll, beside.prediction.channels
     if wanted is None or not 0 < coll < wanted.coll * FEW_CHANNELS:
         return None
-    graphs = [
-        replace(graph, channels=max(graph.channels * coll // wanted.coll, 1)) for graph in beside.prediction.graphs
-    ]
+    graphs = [replace(own, channels=max(own.channels * coll // wanted.coll, 1)) for own in beside.prediction.graphs]
     logged, predicted = (plural(count, "coll channel") for count in (coll, wanted.coll))
     lines = (world.origin, _line_of(beside))
     return Gap(job.hosts, logged, predicted, coll / wanted.coll, beside.cost(graphs), lines, _DEVICES)

@@ -68,11 +68,8 @@ class PluginNotLoaded(JobCheck, id="NET005", unless=one_node):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         missing: list[Said] = [*judged.messages.get("net plugin missing", ())]
         missing += [entry for entry in judged.messages.get("net plugin", ()) if BROKEN in entry[1].details]
-        missing += [
-            (-1, event)
-            for event in judged.events
-            if event.kind == "plugin" or (event.level == "APP" and BY_NAME in event.details)
-        ]
+        warned = (e for e in judged.events if e.kind == "plugin" or (e.level == "APP" and BY_NAME in e.details))
+        missing += [(-1, event) for event in warned]
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
         if not named and not missing and not sharp:
@@ -162,8 +159,7 @@ def _ended(missing: Sequence[Said]) -> PluginFailure | None:
     broken = tuple(entry for entry in missing if BROKEN in entry[1].details)
     named = tuple(entry for entry in missing if BY_NAME in entry[1].details)
     if broken:
-        empty = NO_PROVIDER in broken[0][1].details
-        what = "finds no provider for its fabric" if empty else "cannot be loaded"
+        what = "finds no provider for its fabric" if NO_PROVIDER in broken[0][1].details else "cannot be loaded"
         return PluginFailure(f"the network plugin {what}", broken, ())
     return PluginFailure("the network plugin that is asked for is not found", named, ()) if named else None
 

@@ -190,10 +190,8 @@ def _same_devices(conns: Connections, listed: Mapping[str, Mapping[int, Hca]]) -
 
 def _judged(batch: Connections, same: Ints) -> Mask:
     side = np.where(batch.direction == 2, batch.peer_host, batch.host)
-    wanted: Mask = (
-        logs.between_nodes(batch) & (batch.comm >= 0) & (batch.net_dev >= 0) & (batch.proxy < 0) & (batch.conn != 1)
-    )
-    wanted &= (batch.direction > 0) & (same[side] >= 0)
+    wanted: Mask = logs.between_nodes(batch) & (batch.comm >= 0) & (batch.net_dev >= 0) & (batch.proxy < 0)
+    wanted &= (batch.conn != 1) & (batch.direction > 0) & (same[side] >= 0)
     return wanted
 
 

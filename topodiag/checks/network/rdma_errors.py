@@ -23,6 +23,8 @@ change`, 2.23 to 2.27)."""
 FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
 
+Events = Sequence[Event]
+
 
 class RdmaErrors(JobCheck, id="NET008"):
     """NET008: RDMA devices report errors
@@ -70,9 +72,7 @@ class RdmaErrors(JobCheck, id="NET008"):
         findings = [*self._of_events(judged, completions, ports, pairs), *gids_changed]
         return self.any_of(judged, findings, unknown=unseen)
 
-    def _of_events(
-        self, job: Job, completions: Sequence[Event], ports: Sequence[Event], pairs: Sequence[Event]
-    ) -> Iterator[Finding]:
+    def _of_events(self, job: Job, completions: Events, ports: Events, pairs: Events) -> Iterator[Finding]:
         """Completions by status, asynchronous events by what they are, queue pairs by errno."""
         by_status = grouped((_status(event), event) for event in completions)
         if len(by_status) > 1:

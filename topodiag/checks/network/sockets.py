@@ -38,6 +38,9 @@ NAMES_DEVICES = "NCCL_IB_HCA"
 """Who sets it names RDMA devices that are there. Other settings of NET/IB are copied from script to script."""
 
 
+Networks = Mapping[str, Set[str]]
+"""What each host used between nodes, in lower case."""
+
 Cause = tuple[Severity, str, Confidence]
 """Why sockets carry the traffic: how bad, in words, and how sure that is."""
 
@@ -142,9 +145,7 @@ def _against_rdma(job: Job) -> tuple[GivenSetting, ...]:
     )
 
 
-def _cause(
-    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
-) -> Cause:
+def _cause(job: Job, networks: Networks, sockets: Sequence[str], settings: Sequence[GivenSetting]) -> Cause:
     """Why sockets carry the traffic: beside RDMA that other nodes use, that the log lists, or that captures of the
     machines show; else by what the log says of the software."""
     given = f"{settings[0].name}={settings[0].value}" if settings else ""
@@ -166,7 +167,7 @@ def _cause(
     return Severity.ERROR, text, Confidence.HIGH if logs.multi_node(job) else Confidence.MEDIUM
 
 
-def _without_devices(job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], given: str) -> Cause:
+def _without_devices(job: Job, networks: Networks, sockets: Sequence[str], given: str) -> Cause:
     """The plugin, a setting, a library that is missing, an interface of an InfiniBand device, or no trace of one. A
     setting that keeps NCCL from RDMA and a library that is not there cost nothing on machines without RDMA devices, and
     are mostly found there."""

@@ -22,6 +22,9 @@ for two."""
 FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
 
+Listed = dict[str, dict[int, Hca]]
+"""By host the RDMA devices by their number in connections."""
+
 
 class FewerNicsUsed(JobCheck, id="NET003"):
     """NET003: NCCL uses fewer NICs than the node has
@@ -76,9 +79,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
         unseen = "" if used else unconnected(job, "a connection for collectives between nodes")
         return self.any_of(job, findings, Coverage(len(used), len(job.hosts), "nodes"), unknown=unseen)
 
-    def _left_out(
-        self, job: Job, listed: dict[str, dict[int, Hca]], used: dict[str, set[int]], carried: dict[str, int]
-    ) -> list[Finding]:
+    def _left_out(self, job: Job, listed: Listed, used: dict[str, set[int]], carried: dict[str, int]) -> list[Finding]:
         groups: dict[tuple[int, int], list[str]] = defaultdict(list)
         fast_by_host = {}
         view = {system_print.host: system_print.system for system_print in logs.prints(job)}
@@ -94,9 +95,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
                 groups[have, want].append(host)
         return [self._report(job, hosts, counts, fast_by_host, used[hosts[0]]) for counts, hosts in groups.items()]
 
-    def _report(
-        self, job: Job, hosts: list[str], counts: tuple[int, int], fast: dict[str, dict[int, Hca]], busy: set[int]
-    ) -> Finding:
+    def _report(self, job: Job, hosts: list[str], counts: tuple[int, int], fast: Listed, busy: set[int]) -> Finding:
         have, want = counts
         first = fast[hosts[0]]
         idle = [hca.name for index, hca in sorted(first.items()) if index not in busy]
@@ -126,7 +125,7 @@ class FewerNicsUsed(JobCheck, id="NET003"):
             settings=(("NCCL_IB_HCA", None),),
         )
 
-    def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> Iterator[Finding]:
+    def _one_for_many(self, job: Job, listed: Listed) -> Iterator[Finding]:
         """Nodes with NVSwitches whose only NIC serves many GPUs."""
         hosts = []
         for system_print in logs.prints(job):
@@ -190,5 +189,4 @@ def _used(job: Job) -> tuple[dict[str, set[int]], dict[str, int]]:
 
 def _channels(job: Job, number: int) -> int:
     """Channels of a communicator for collectives, 1 where no line says how many."""
-    known = 0 <= number < len(job.communicators)
-    return max(job.communicators[number].channels.coll if known else 1, 1)
+    return max(job.communicators[number].channels.coll if 0 <= number < len(job.communicators) else 1, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
@@ -40,6 +40,8 @@ class Trait:
 
 TraitKey = tuple[str, tuple[str, ...]]
 """What is compared, and with which family."""
+
+HostsByValue = dict[TraitKey, dict[str, list[str]]]
 
 
 class NicsDiffer(NodeCheck, id="NIC004"):
@@ -111,9 +113,7 @@ class NicsDiffer(NodeCheck, id="NIC004"):
         expected = f"{usual} on all {len(group)}" if clear else f"one {what} on all {len(group)}"
         yield self._finding(node, (message, observed, expected), named)
 
-    def _between(
-        self, node: Node, group: Sequence[Trait], everywhere: Mapping[TraitKey, Mapping[str, list[str]]]
-    ) -> Iterator[Finding]:
+    def _between(self, node: Node, group: Sequence[Trait], everywhere: HostsByValue) -> Iterator[Finding]:
         first = group[0]
         hosts = everywhere[first.what, first.family]
         # Of two that differ and no majority, the lower one is named: the older firmware, the smaller MTU.
@@ -138,9 +138,9 @@ class NicsDiffer(NodeCheck, id="NIC004"):
         )
 
 
-def _hosts_by_value(nodes: Sequence[Node]) -> dict[TraitKey, dict[str, list[str]]]:
+def _hosts_by_value(nodes: Sequence[Node]) -> HostsByValue:
     """Of each attribute of each family: the hosts whose NICs all have one value of it, by that value."""
-    hosts: dict[TraitKey, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    hosts: HostsByValue = defaultdict(lambda: defaultdict(list))
     for node in nodes:
         values = grouped(((trait.what, trait.family), trait.value) for trait in _traits(node))
         for key, seen in values.items():

@@ -42,6 +42,7 @@ DAY_S = 86400.0
 
 Judged = tuple[Port | None, Counter, Limit]
 """A counter with its port, where it has one, and what its growth means."""
+ByNic = Mapping[str, Sequence[Judged]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def flaps_a_day(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit
         yield Count(nic, counter, total, Severity.WARNING, Confidence.MEDIUM, limit.meaning, "total", _FEW_FLAPS)
 
 
-def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
+def odd_ports(node: Node, nic: Nic, judged: ByNic) -> Iterator[Count]:
     """Single readings of one port that its peers, three and more, do not share: what all ports went through is not in
     them. Whoever pastes counters of flaps alone asks about them; it may be long ago."""
     uptime = node.os.uptime_s.value
@@ -106,7 +107,7 @@ def _once(counter: Counter) -> int | None:
     return None if counter.later.known else counter.first.value
 
 
-def high_totals(judged: Mapping[str, Sequence[Judged]]) -> str:
+def high_totals(judged: ByNic) -> str:
     """Errors since boot that are too many to call a machine well, and that no second reading explains."""
     totals: dict[str, int] = defaultdict(int)
     for counters in judged.values():
@@ -278,7 +279,7 @@ def _readable(counter: Counter) -> bool:
     return counter.delta is not None or (counter.first.known and not counter.later.known)
 
 
-def _is_sampled(judged: Mapping[str, Sequence[Judged]]) -> bool:
+def _is_sampled(judged: ByNic) -> bool:
     return any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
 
 
@@ -333,9 +334,7 @@ def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: L
     yield Count(nic, counter, grown, limit.advice.severity, confidence, limit.meaning, expected=expected)
 
 
-def _groups(
-    node: Node, nics: Sequence[Nic], ports: Mapping[str, FabricPort], judged: Mapping[str, Sequence[Judged]]
-) -> list[list[Count]]:
+def _groups(node: Node, nics: Sequence[Nic], ports: Mapping[str, FabricPort], judged: ByNic) -> list[list[Count]]:
     """What says something, ports with the same counters and severity together: one fault, one finding."""
     alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
     for nic in (*nics, *(Nic(name) for name in ports)):

@@ -124,8 +124,7 @@ class FewerNicsThanSiblings(JobCheck, id="NIC005"):
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)
         mine = {hca.name for hca in listed[hosts[0]].values()}
         lacking = [hca for hca in listed[model].values() if hca.name not in mine]
-        filtered = logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
-        differs = len({given.value for _, given in filtered}) > 1
+        differs = len({given.value for _, given in logs.settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])}) > 1
         return self.finding(
             self.where(hosts, ranks=logs.ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
             "job count",

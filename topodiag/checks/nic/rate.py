@@ -112,14 +112,16 @@ class NicPortSlow(NodeCheck, id="NIC002"):
         )
 
 
-def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
+Rates = Mapping[Family, Tally[float]]
+"""How many ports of each family run at which rate."""
+
+
+def _rates_by_family(nodes: Sequence[Node]) -> Rates:
     """How many ports of each family run at which rate, over all nodes."""
     return tallied((port.family, port.rate) for node in nodes for port in ports_of(node) if port.rate)
 
 
-def _wanted(
-    port: Port, seen: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
-) -> tuple[float, str, bool] | None:
+def _wanted(port: Port, seen: Sequence[Port], everywhere: Rates) -> tuple[float, str, bool] | None:
     """The rate that a port should have, why, and whether that is sure; None when it has no better peer."""
     now = port.rate or 0.0
     family = [other for other in seen if other.family == port.family]
@@ -131,9 +133,7 @@ def _wanted(
     return None if faster else _wanted_elsewhere(port, family, everywhere)
 
 
-def _wanted_elsewhere(
-    port: Port, family: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
-) -> tuple[float, str, bool] | None:
+def _wanted_elsewhere(port: Port, family: Sequence[Port], everywhere: Rates) -> tuple[float, str, bool] | None:
     """The rate of most ports of the product on other nodes, where it is higher. `family` are its own node's."""
     rates = everywhere[port.family] - Tally(other.rate for other in family if other.rate)
     common = majority(rates)

@@ -183,12 +183,13 @@ def _may_count(gpu: Gpu) -> bool:
     return bool(gpu.nvlinks) or spec is None or not spec.bridged
 
 
-def _above_limits(
-    readable: Sequence[tuple[Gpu, NvLink, Counter]],
-) -> tuple[dict[str, list[Reading]], dict[str, list[Reading]]]:
+ByCounter = dict[str, list[Reading]]
+
+
+def _above_limits(readable: Sequence[tuple[Gpu, NvLink, Counter]]) -> tuple[ByCounter, ByCounter]:
     """By counter, what grew between two samples, and what is large where there is only one."""
-    growing: dict[str, list[Reading]] = defaultdict(list)
-    large: dict[str, list[Reading]] = defaultdict(list)
+    growing: ByCounter = defaultdict(list)
+    large: ByCounter = defaultdict(list)
     for gpu, link, counter in readable:
         if counter.delta is not None:
             if counter.delta > 0:

@@ -231,8 +231,7 @@ def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agr
     it stands alone in a guest or without any link. On bare metal a peer with all links shows that the board uses
     them, and settles it for a GPU some of whose links are listed as down."""
     unsure = not agreed and not lone
-    unpaired = lone and (node.is_vm or count.active == 0)
-    if unsure or unpaired:
+    if unsure or (lone and (node.is_vm or count.active == 0)):
         return None
     confidence = Confidence.MEDIUM if lone else count.confidence
     return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", confidence)

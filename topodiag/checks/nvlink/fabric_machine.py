@@ -43,8 +43,7 @@ def registers(gpu: Gpu) -> bool:
 
 def faults_of(node: Node, gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
     """All that is wrong with one GPU that registers with a fabric; `peers` are the GPUs of its node."""
-    faults = (_registration(node, gpu), _health(gpu), _domain(gpu, siblings))
-    return [fault for fault in faults if fault is not None]
+    return list(filter(None, (_registration(node, gpu), _health(gpu), _domain(gpu, siblings))))
 
 
 def _registration(node: Node, gpu: Gpu) -> Fault | None:

@@ -156,6 +156,7 @@ LEAST_KINDS = 3
 """Kinds of lines that the logs of all hosts must have in common, before a line that lacks says anything."""
 Domain = tuple[str, str]
 """Cluster UUID and clique, as printed."""
+ByHost = Mapping[str, Mapping[Domain, Line]]
 
 
 def judge_domains(check: JobCheck, job: Job, members: Sequence[Line]) -> Iterator[Finding]:
@@ -175,7 +176,7 @@ def judge_domains(check: JobCheck, job: Job, members: Sequence[Line]) -> Iterato
         yield _outside(check, job, lone, by_host)
 
 
-def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Line]]) -> list[str]:
+def _without_domain(job: Job, by_host: ByHost) -> list[str]:
     """Hosts whose GPUs NVML gives no NVLink domain, of a job whose other hosts have one. NCCL prints it of each GPU
     that has one, so that its line lacks only where the log says as much else of a host as of the others."""
     kinds: dict[str, set[str]] = defaultdict(set)
@@ -188,7 +189,7 @@ def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Line]]) -> l
     return [host for host in job.hosts if host not in by_host and len(always) >= LEAST_KINDS and always <= kinds[host]]
 
 
-def _outside(check: JobCheck, job: Job, lone: Sequence[str], by_host: Mapping[str, Mapping[Domain, Line]]) -> Finding:
+def _outside(check: JobCheck, job: Job, lone: Sequence[str], by_host: ByHost) -> Finding:
     others = [host for host in by_host if host]
     return check.finding(
         check.where(lone, ranks=ranks_on(job, lone)),
@@ -199,7 +200,7 @@ def _outside(check: JobCheck, job: Job, lone: Sequence[str], by_host: Mapping[st
     )
 
 
-def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Line]]) -> Finding:
+def _inside(check: JobCheck, job: Job, torn: ByHost) -> Finding:
     hosts = list(torn)
     first = torn[hosts[0]]
     return check.finding(
@@ -213,9 +214,7 @@ def _inside(check: JobCheck, job: Job, torn: Mapping[str, Mapping[Domain, Line]]
     )
 
 
-def _between(
-    check: JobCheck, job: Job, shared: Mapping[Domain, Sequence[str]], by_host: Mapping[str, Mapping[Domain, Line]]
-) -> Finding:
+def _between(check: JobCheck, job: Job, shared: Mapping[Domain, Sequence[str]], by_host: ByHost) -> Finding:
     sizes = sorted({len(hosts) for hosts in shared.values()})
     lone = [hosts[0] for hosts in shared.values() if len(hosts) == 1]
     uneven = len(sizes) > 1 and bool(lone)

@@ -197,8 +197,7 @@ def _counts(node: Node, hop: Hop) -> Iterator[_Count]:
                     yield _Count(device, counter, counter.delta, allowed, growing=True)
             elif counter.first.value is not None:
                 allowed = _allowed_since_boot(node, hop) if correctable else 0.0
-                amount = counter.first.value - _probing(device, name)
-                yield _Count(device, counter, amount, allowed, growing=False)
+                yield _Count(device, counter, counter.first.value - _probing(device, name), allowed, growing=False)
 
 
 def _probing(device: PciDevice, name: str) -> int:

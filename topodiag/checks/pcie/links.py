@@ -301,9 +301,8 @@ def _is_told(hop: Hop, seen: Sequence[Hop], busy: bool | None) -> bool:
     slot, or a faster peer, must have been seen. Without knowing whether it works, only both ends convict a NIC."""
     if hop.lower.kind is PciKind.GPU or (hop.gpus and not hop.is_shared):
         return busy is True
-    faster = any(
-        other.family == hop.family and (other.lower.gen.value or 0) > (hop.lower.gen.value or 0) for other in seen
-    )
+    gen = hop.lower.gen.value or 0
+    faster = any(other.family == hop.family and (other.lower.gen.value or 0) > gen for other in seen)
     return hop.both_told or (busy is True and faster)
 
 

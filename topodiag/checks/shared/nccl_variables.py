@@ -33,9 +33,7 @@ class Variable:
 @cache
 def known() -> frozenset[str]:
     """Every name that some known version of NCCL reads (`nccl_versions.VARIABLES_SINCE` is the first), or once read."""
-    return frozenset(own_data("checks/shared/nccl_parameters")) | frozenset(
-        own_data("checks/shared/nccl_variables")["old"]
-    )
+    return frozenset((*own_data("checks/shared/nccl_parameters"), *own_data("checks/shared/nccl_variables")["old"]))
 
 
 def variable(name: str) -> Variable | None:

@@ -46,9 +46,8 @@ _COMPONENTS = patterns("checks/shared/tables", "component")
 
 def reported_by_tables(node: Node) -> tuple[Event, ...]:
     """What the tables of a node's evidence show, as reports of others."""
-    return tuple(
-        event for table in node.tables for event in [event for rule in _RULES for event in rule(table)][:MOST_SHOWN]
-    )
+    events = ([event for rule in _RULES for event in rule(table)] for table in node.tables)
+    return tuple(event for of_table in events for event in of_table[:MOST_SHOWN])
 
 
 def _fault(kind: str, words: str, row: Row, trust: Trust = Trust.PERSON) -> Event:
@@ -64,10 +63,8 @@ def _fault_at(table: Table, place: int, kind: str, words: str) -> Event:
 
 def _whose(row: Row, place: int) -> str:
     """What a row is of, in its own words."""
-    named = next(
-        (f"{name} {row.cells[name]}" for name in (tables.RANK, tables.GPU, tables.HOST) if name in row.cells), ""
-    )
-    return named or row.label or f"row {place + 1}"
+    heads = (f"{name} {row.cells[name]}" for name in (tables.RANK, tables.GPU, tables.HOST) if name in row.cells)
+    return next(heads, "") or row.label or f"row {place + 1}"
 
 
 def _states(table: Table) -> Iterator[Event]:

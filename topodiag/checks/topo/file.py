@@ -72,9 +72,8 @@ class FileRefused(FileCheck, id="TOP001"):
     def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         tree = _completed(node, file)
         asked = file.asked or nccl_versions.KNOWN
-        refusals = {
-            minor: refusal for minor in asked if (refusal := topo_evidence.refusal_of(file, tree, minor)) is not None
-        }
+        pairs = ((minor, topo_evidence.refusal_of(file, tree, minor)) for minor in asked)
+        refusals = {minor: refusal for minor, refusal in pairs if refusal is not None}
         if refusals:
             return self.any_of(node, [self._report(node, file, refusals, len(asked))])
         if not tree.holds("gpu"):

@@ -157,9 +157,8 @@ class _First:
         source, line = place_of(event)
         if source is not None and self._lines.get(source, line) < line:
             return True
-        return event.ts is not None and any(
-            at < self._clocks.at(event) for at, of in self._times if of is None or of != source
-        )
+        earlier = (at < self._clocks.at(event) for at, of in self._times if of is None or of != source)
+        return event.ts is not None and any(earlier)
 
 
 def lines_of(events: Sequence[Event]) -> dict[str, list[int]]:
@@ -211,5 +210,4 @@ def _breaks(other: Event) -> bool:
 
 def _may_be_caught(event: Event) -> bool:
     """Whether an exception is neither torch's word of what nobody caught, nor what the text ends with."""
-    how = event.details["how"]
-    return how == "exception" and not (event.details.get("uncaught") or event.details.get("last"))
+    return event.details["how"] == "exception" and not (event.details.get("uncaught") or event.details.get("last"))

@@ -201,9 +201,8 @@ def _quoted(first: Event, own: Sequence[Event]) -> Event:
         return first
     raised = [other for other in own if other.details["how"] in ("exception", "loader")]
     below = [(line, other) for other in raised for of, line in (place_of(other),) if of == source]
-    return next(
-        (other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + consequences.MOST_BELOW), first
-    )
+    last = at + consequences.MOST_BELOW
+    return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= last), first)
 
 
 def _quotes(event: Event) -> bool:

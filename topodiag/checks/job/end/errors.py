@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from topodiag.checks.interface import JobCheck, hosts_in, quoted
 from topodiag.checks.shared.job import first_error
 from topodiag.checks.shared.job.faults import named_faults
 from topodiag.checks.shared.job.text import ask_for, began_after, clocks_of, met
 from topodiag.checks.shared.phrases import advice_by_words
+from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.own_data import own_data
@@ -191,9 +191,7 @@ def _host(job: Job, event: Event) -> str:
 
 
 def _when(event: Event) -> str:
-    if event.ts is None or not 0 <= event.ts < 4e9:
-        return ""
-    return datetime.fromtimestamp(event.ts, UTC).strftime("%Y-%m-%d %H:%M:%S") + ", "
+    return f"{stamp(event.ts)}, " if event.ts is not None and 0 <= event.ts < 4e9 else ""
 
 
 # What to do about an error of NCCL, by its words and its place, else by its kind.
@@ -201,19 +199,16 @@ def _when(event: Event) -> str:
 
 def advice(event: Event) -> str:
     """The first thing to do about this error."""
-    words = advice_by_words(event.text)
-    if words:
+    if words := advice_by_words(event.text):
         return words
+    by_kind: dict[str, str] = own_data("checks/shared/phrases")["by_kind"]
     # What a completion means is in its status; the cable is for those that got no answer.
     status = event.details.get("status", "")
     if event.kind == "ib completion" and status != "12" and status in own_data("checks/shared/phrases")["completion"]:
         return str(own_data("checks/shared/phrases")["completion"][status]["fix"])
     if event.kind == "cuda" and "shmutils" in event.place:
-        return (
-            "CUDA cannot map the shared memory segment: size and limits of the container's /dev/shm; NCCL_SHM_DISABLE=1"
-        )
+        return by_kind["shared memory"]
     # Multicast objects need the fabric's routes: creating or binding one fails first where they are missing.
     if event.kind == "cuda" and "nvls" in event.place:
         return advice_by_words("NVLink SHARP (NVLS)")
-    by_kind: dict[str, str] = own_data("checks/shared/phrases")["by_kind"]
     return by_kind.get(event.kind, "fix what the message names; the later errors follow from it")

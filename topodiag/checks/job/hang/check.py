@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, look_at, rank_word
 from topodiag.checks.job.hang import dumps
-from topodiag.checks.job.hang.lost_rank import by_leaving
-from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
+from topodiag.checks.job.hang.lost_rank import BLIND, by_dead_peers, by_leaving, by_ras
 from topodiag.checks.job.hang.watchdog import by_watchdog, calls_differ
 from topodiag.checks.shared.job.logs import most
 from topodiag.checks.shared.job.text import ask_for, world_of
@@ -91,8 +90,7 @@ class RankBehind(JobCheck, id="JOB006"):
         seen = sum(len(communicator.operations) for communicator in counted)
         total = sum(communicator.nranks for communicator in counted)
         coverage = Coverage(seen, total, "members with operations") if counted else None
-        unseen = "" if counted or job.flight else _unseen(job)
-        return self.any_of(job, findings or reported, coverage, unknown=unseen)
+        return self.any_of(job, findings or reported, coverage, unknown="" if counted or job.flight else _unseen(job))
 
     def _without_operations(self, job: Job, hung: bool) -> list[Finding]:
         """By all that a job leaves beside the log of its operations: the surest sources together, then the others, each

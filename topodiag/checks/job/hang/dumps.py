@@ -84,9 +84,7 @@ def fronts_of(job: Job) -> Iterator[Front]:
     records = {record.rank: record for record in job.flight}
     for (group, members), by_rank in entries_of_flight(job).items():
         # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
-        last = {
-            rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members if rank in records
-        }
+        last = {rank: max((row[0] for row in by_rank.get(rank, ())), default=0) for rank in members if rank in records}
         if len(last) > 1:
             front = max(last.values())
             at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]

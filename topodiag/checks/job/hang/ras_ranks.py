@@ -1,4 +1,4 @@
-"""What the answers of RAS say together: who stays behind, who left, who does not answer. Observes; `ras.py` tells.
+"""What the answers of RAS say together: who stays behind, who left, who does not answer. Observes; `lost_rank.py` tells.
 
 Counts are launches: a healthy fast job shows a mismatch in one answer, so that only counts that stay apart count.
 """
@@ -154,9 +154,8 @@ class Standing:
             members = []  # text lists less than half of all, and without VERBOSE a quarter
         who = tuple(self.who(member, comm) for member in members)
         origins = tuple(member.origin for member in members) or (comm.origin,)
-        return Stragglers(
-            self.label(comm), collective, who, low, front, ranks - count, stays, ahead, origins=origins, count=count
-        )
+        others = ranks - count
+        return Stragglers(self.label(comm), collective, who, low, front, others, stays, ahead, "", origins, count)
 
     def left(self) -> Iterator[DepartedRanks]:
         """By communicator: who leaves or has left while others run in it."""

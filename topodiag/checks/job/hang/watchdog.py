@@ -52,9 +52,8 @@ def _lost_to_gpu(job: Job) -> bool:
 
 def _by_progress(check: JobCheck, job: Job) -> Iterable[Finding]:
     """By the last work that ranks enqueued and completed."""
-    sent = {
-        _group(event) for event in job.events if event.kind == "watchdog" and event.details.get("op") in POINT_TO_POINT
-    }
+    waits = (event for event in job.events if event.kind == "watchdog")
+    sent = {_group(event) for event in waits if event.details.get("op") in POINT_TO_POINT}
     for group, ranks in _standings(job).items():
         if group in sent or len(ranks) < 2:
             continue
@@ -90,8 +89,7 @@ def _gave_up(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
 
 def _group(event: Event) -> str:
     """The process group's name for all its ranks: its number counts those of one rank, unless it is the first."""
-    number = event.details.get("group", "")
-    return WORLD if number == WORLD else event.details.get("guid", "")
+    return WORLD if event.details.get("group") == WORLD else event.details.get("guid", "")
 
 
 def _stragglers(check: JobCheck, job: Job, ranks: Mapping[int, RankProgress], low: int) -> Finding:

@@ -198,8 +198,7 @@ def _spoke(job: Job, process: Process, name: str) -> bool:
     quiet = not prints_settings(process)
     if quiet and not (process.bootstrap and failed(job) and {rank.rank for rank in job.ranks} <= came_up(job)):
         return False
-    early = name in READ_BEFORE_INIT
-    return not early or (process.network in ("IB", "Socket") and bool(process.bootstrap))
+    return name not in READ_BEFORE_INIT or (process.network in ("IB", "Socket") and bool(process.bootstrap))
 
 
 # For JOB003: ranks that chose another algorithm or protocol for the same operation.

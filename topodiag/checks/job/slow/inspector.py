@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from math import fsum
 from statistics import median
@@ -13,6 +12,7 @@ from statistics import median
 from topodiag.checks.interface import JobCheck, hosts_word
 from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.lazy import dataclass
+from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf, ModelComparison
 from topodiag.model.job import Job
@@ -297,4 +297,4 @@ def _slow_runs(ratios: Ratios) -> list[list[int]]:
 
 
 def _time(hour: int) -> str:
-    return datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d %H:%M")
+    return stamp(hour * 3600)[:16]

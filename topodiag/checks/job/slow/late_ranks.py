@@ -146,6 +146,8 @@ MOST_SHARE = 0.25
 
 Arrivals = Mapping[int, Mapping[int, float]]
 """Seconds since the epoch by sequence number and rank."""
+Operations = dict[tuple[str, int], str]
+"""By group and sequence number."""
 
 
 _STEPS_OF = {PartOf.DATA: "late for data", PartOf.OPTIMIZER: "late after its backward pass"}
@@ -240,7 +242,7 @@ class LateArriver(JobCheck, id="JOB008"):
         """By the flight recorder."""
         if not judged.flight:
             return self.unknown(judged, "no flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and a dump of each rank")
-        operations: dict[tuple[str, int], str] = {}
+        operations: Operations = {}
         groups = _arrivals(judged, operations)
         timed = {group: arrivals for group, arrivals in groups.items() if len(arrivals) >= FEWEST_COLLECTIVES}
         if not timed:
@@ -248,9 +250,7 @@ class LateArriver(JobCheck, id="JOB008"):
         findings = [self._late_to_group(judged, group, arrivals, operations) for group, arrivals in timed.items()]
         return self.any_of(judged, findings)
 
-    def _late_to_group(
-        self, job: Job, group: str, arrivals: Arrivals, operations: Mapping[tuple[str, int], str]
-    ) -> Finding | None:
+    def _late_to_group(self, job: Job, group: str, arrivals: Arrivals, operations: Operations) -> Finding | None:
         """Ranks that came late to one operation of a process group, or to each."""
         late = _once(arrivals) or _each_time(job, arrivals)
         if late is None:
@@ -319,7 +319,7 @@ class LateArriver(JobCheck, id="JOB008"):
         )
 
 
-def _arrivals(job: Job, operations: dict[tuple[str, int], str]) -> dict[str, Arrivals]:
+def _arrivals(job: Job, operations: Operations) -> dict[str, Arrivals]:
     """By group, the arrivals at collectives that at least three ranks recorded with a time."""
     arrivals: dict[str, dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in job.flight:

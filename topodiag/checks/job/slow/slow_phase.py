@@ -168,7 +168,11 @@ def _subject(place: Place, nics: Sequence[str], *, between_nodes: bool) -> str:
     return f"{few(nics)} of {place.word}" if nics else f"the network at {place.word}"
 
 
-def _grouped(beside: Sequence[SlowCommunicator]) -> Iterator[tuple[list[SlowCommunicator], frozenset[Process]]]:
+SlowTogether = tuple[list[SlowCommunicator], frozenset[Process]]
+"""Communicators, and the processes that they share."""
+
+
+def _grouped(beside: Sequence[SlowCommunicator]) -> Iterator[SlowTogether]:
     """Slow communicators with what they share and no fast one of theirs holds, as few groups as explain all of them:
     those between nodes, then those within one."""
     for between in (True, False):
@@ -177,9 +181,7 @@ def _grouped(beside: Sequence[SlowCommunicator]) -> Iterator[tuple[list[SlowComm
         yield from _explaining([one for one in kind if one.slow], cleared)
 
 
-def _explaining(
-    slow: Sequence[SlowCommunicator], cleared: Set[Process]
-) -> Iterator[tuple[list[SlowCommunicator], frozenset[Process]]]:
+def _explaining(slow: Sequence[SlowCommunicator], cleared: Set[Process]) -> Iterator[SlowTogether]:
     """The processes that most slow communicators share, then of those left, and so on."""
     left = list(slow)
     while left:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck, hosts_with, hosts_word, rank_word
-from topodiag.checks.job.hang.ras import by_ras_in_init
+from topodiag.checks.job.hang.lost_rank import by_ras_in_init
 from topodiag.checks.job.start.missing_ranks import absent_at_meeting, wrong_numbers
 from topodiag.checks.shared.job.text import ask_for, failed, went_on
 from topodiag.lazy import dataclass, regex
@@ -200,9 +200,8 @@ def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts
     # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
     finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
     torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
-    return OpenInit(
-        done, missing, _who(job, communicator, missing), cut, torn, nearly, went_on(job, communicator.origin)
-    )
+    began = communicator.origin
+    return OpenInit(done, missing, _who(job, communicator, missing), cut, torn, nearly, went_on(job, began))
 
 
 def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:

@@ -18,9 +18,7 @@ from topodiag.words.own_data import own_data
 
 INTERFACE = regex(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
 
-OF_ONE_NODE = tuple(
-    ipaddress.ip_network(net) for net in ("172.17.0.0/16", "10.88.0.0/16", "192.168.122.0/24", "169.254.0.0/16")
-)
+OF_ONE_NODE = tuple(map(ipaddress.ip_network, own_data("checks/network/names")["of_one_node"]))
 """Bridges of Docker, Podman and libvirt as they are installed, and IPv4 link-local: each node numbers its own."""
 
 

@@ -17,11 +17,8 @@ from topodiag.words.units import grouped, plural
 @cache
 def named_faults() -> dict[tuple[str, str], tuple[str, Advice]]:
     """The message and the advice by the id of the check and the name of the fault, in the order of the file."""
-    entries = own_data("checks/advice/job_faults")["fault"]
-    return {
-        (entry["check"], entry["fault"]): (entry["message"], advice_of({"severity": "error", **entry}))
-        for entry in entries
-    }
+    faults = ({"severity": "error", **entry} for entry in own_data("checks/advice/job_faults")["fault"])
+    return {(fault["check"], fault["fault"]): (fault["message"], advice_of(fault)) for fault in faults}
 
 
 class FaultInLog(JobCheck):
@@ -30,9 +27,8 @@ class FaultInLog(JobCheck):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         fault, events = self.named(judged)
         if not events:
-            return self.not_applicable(
-                judged, "no line of the job names such a fault: `topodiag scan` of the node does"
-            )
+            unnamed = "no line of the job names such a fault: `topodiag scan` of the node does"
+            return self.not_applicable(judged, unnamed)
         return self.with_findings(judged, [self._finding(judged, *named_faults()[self.id, fault], events)])
 
     def named(self, job: Job) -> tuple[str, Sequence[Event]]:

@@ -110,9 +110,7 @@ def xid_groups(node: Node, families: Collection[str] | None = None) -> tuple[Xid
             number = event.fields.get("gpu") if event.bus_id is None else None
             events[label_at(node, event.bus_id) if number is None else f"GPU{number}", event.code].append(event)
     groups = (XidGroup(code, xid(code), label, tuple(own)) for (label, code), own in events.items())
-    return tuple(
-        group for group in groups if families is None or (group.entry is not None and group.entry.family in families)
-    )
+    return tuple(group for group in groups if families is None or (group.entry and group.entry.family in families))
 
 
 def answers(gpu: Gpu) -> bool:
