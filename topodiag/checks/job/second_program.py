@@ -54,8 +54,9 @@ class SecondProgram(NodeCheck, id="JOB004"):
         if len(with_usual) < LEAST:
             return self.not_applicable(judged, "no program that holds most GPUs, one process each")
         own = majority(job for index in with_usual for process in held[index] if (job := _job(process)))
-        pairs = ((index, tuple(_foreign(held[index], usual, own or ""))) for index in with_usual)
-        others = {index: processes for index, processes in pairs if processes}
+        others = {
+            index: processes for index in with_usual if (processes := tuple(_foreign(held[index], usual, own or "")))
+        }
         coverage = Coverage(len(held), max(len(judged.gpus), len(held)), "GPUs with processes")
         if not others or len(others) > len(with_usual) // 2:  # what runs on most GPUs belongs to the job
             return self.clean(judged, coverage=coverage)

@@ -215,20 +215,20 @@ def _peers(pairs: Sequence[GpuPair]) -> Tally[int]:
     return Tally(index for pair in pairs if pair.joined for index in pair.ends)
 
 
-def _lost_of_unknown(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
+def _lost_of_unknown(asked: list[Gpu], seen: list[GpuPair], lacking: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
     """GPUs of an unknown product that are not joined to a majority that is joined all to all, or to one that must hang
     on a switch: it shows more links to its peers together than any GPU has."""
     for gpu in asked:
         mine = [pair for pair in seen if gpu.index in pair.ends and pair.words]
         links = sum(nvlink_count(pair.words[0].value) or 0 for pair in mine)
         if links > MAX_LINKS:
-            return apart, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
-    numbers = {gpu.index for gpu in _culprits(asked, apart)}
+            return lacking, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
+    numbers = {gpu.index for gpu in _culprits(asked, lacking)}
     rest = len(asked) - len(numbers)
     among = [pair.joined for pair in seen if numbers.isdisjoint(pair.ends)]
     if not numbers or rest < 3 or rest * 2 <= len(asked) or not among or not all(among):
         return [], None
-    return apart, f"NVLink between all pairs: the other {rest} GPUs are joined to each other"
+    return lacking, f"NVLink between all pairs: the other {rest} GPUs are joined to each other"
 
 
 def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:

@@ -42,8 +42,8 @@ def explained_by(findings: Sequence[Finding]) -> Callable[[Trouble], bool]:
     """Tells of a line whether one of these findings has it, or one like it, among its evidence or its words."""
     evidence = [origin for finding in findings for origin in finding.evidence]
     places = {(origin.source, origin.line) for origin in evidence if origin.line is not None}
-    said = [*(origin.text for origin in evidence), *(f"{finding.message} {finding.observed}" for finding in findings)]
-    words = set(map(shape, said))
+    texts = [*(origin.text for origin in evidence), *(f"{finding.message} {finding.observed}" for finding in findings)]
+    words = set(map(shape, texts))
 
     def shown(line: Trouble) -> bool:
         if line.origin is not None and (line.origin.source, line.origin.line) in places:

@@ -1,4 +1,4 @@
-"""What the answers of RAS say together: who stays behind, who left, who does not answer. Observes; `lost_rank.py` tells.
+"""What the answers of RAS say together: who stays behind, who left, who does not answer. `lost_rank.py` tells it.
 
 Counts are launches: a healthy fast job shows a mismatch in one answer, so that only counts that stay apart count.
 """
