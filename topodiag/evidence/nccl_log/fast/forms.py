@@ -136,18 +136,9 @@ class Read:
     columns: dict[str, Positions]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Lines that may be of a form, by how they begin and end: index into the messages asked for. `starts` tells Init
-    START from Init COMPLETE among the inits."""
-
-    operations: Positions
-    inits: Positions
-    starts: Flags
-    members: Positions
-
-
-def candidates(block: Block, message: Positions, end: Positions) -> Candidates:
+def candidates(block: Block, message: Positions, end: Positions) -> list[tuple[Form, Positions, str]]:
+    """Forms, the lines that may be of each by how they begin and end (index into the messages asked for), and the event
+    of a communicator that they tell of; "" for operations."""
     begin = block.rows(message, 2)
     colon = first_of(begin[0], ord(":"))
     colon += first_of(begin[1], ord(":")) * (colon == 8)
@@ -157,13 +148,11 @@ def candidates(block: Block, message: Positions, end: Positions) -> Candidates:
     last = end[inits]
     starts = (block.words[last - 8] == word(b"it START")) & (block.words[last - 13] == word(b" - Init "))
     completes = (block.words[last - 8] == word(b"COMPLETE")) & (block.words[last - 16] == word(b" - Init "))
-    kept = np.flatnonzero(starts | completes)
-    return Candidates(
-        operations=np.flatnonzero(operations),
-        inits=inits[kept],
-        starts=starts[kept],
-        members=np.flatnonzero(short & ((begin[0] & MASKS[7]) == word(b"comm 0x"))),
-    )
+    members = np.flatnonzero(short & ((begin[0] & MASKS[7]) == word(b"comm 0x")))
+    return [
+        (OPERATION, np.flatnonzero(operations), ""), (INIT, inits[starts], "start"),
+        (INIT, inits[completes], "complete"), (MEMBER, members, "member"),
+    ]  # fmt: skip
 
 
 def read(block: Block, start: Positions, end: Positions, form: Form, names: Callable[[Words], Positions]) -> Read:
@@ -265,20 +254,14 @@ def channels_among(block: Block, message: Positions, end: Positions) -> Lines:
     return Lines(lines, message, end, (_U(1) << np.minimum(channel, _U(63))).view(np.int64), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Equal lines by their first one (`first`): whether it connects, all channels, how many. `group`: of each line."""
-
-    first: Positions
-    connects: Flags
-    channels: Positions
-    count: Positions
-    group: Positions
-
-
-def grouped_channels(rows: Words, identity: Words, channels: Positions) -> Groups:
+def grouped_channels(
+    rows: Words, identity: Words, channels: Positions
+) -> tuple[Positions, Flags, dict[str, Positions], Positions]:
     """Lines with equal bytes and identity together; identities are below 2**63. A line whose slot has another's bytes
-    stays alone: `resolve` makes equal rows one."""
+    stays alone: `resolve` makes equal rows one.
+
+    The first line of each group, whether it connects, all its channels and the count of its lines, and the group of
+    each line."""
     words = [(identity << _U(1)) | rows[0], *rows[1:]]
     slots = (mix(words) >> _U(64 - _SLOT_BITS)).view(np.int64)
     number = np.arange(len(slots))
@@ -292,25 +275,14 @@ def grouped_channels(rows: Words, identity: Words, channels: Positions) -> Group
     group = number.take(of)
     united = np.zeros(len(first), dtype=np.int64)
     np.bitwise_or.at(united, group, channels)
-    return Groups(first, rows[0][first] != 0, united, np.bincount(group), group)
+    return first, rows[0][first] != 0, {"count": np.bincount(group), "channels": united}, group
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
-    """Connection lines that could be read (`lines`: index into the messages asked for), and their fields. `tail` is
-    what follows the second bracket."""
-
-    lines: Positions
-    conn: Positions
-    rank: Positions
-    peer: Positions
-    dev: Words
-    peer_dev: Words
-    tail: Words
-
-
-def connections(block: Block, message: Positions, end: Positions) -> Connections:
-    """The connections among these messages, which begin so and whose channel has two digits."""
+def connections(
+    block: Block, message: Positions, end: Positions
+) -> tuple[Positions, dict[str, Positions], dict[str, Words], Words]:
+    """The connections among these messages, which begin so and whose channel has two digits: those that could be read
+    (index into the messages asked for), their numbers, what stands in the brackets, and what follows the second one."""
     here = message + 10
     text = block.rows(here, 2)
     slash = (text[0] & _U(0xFF)) == ord("/")
@@ -331,7 +303,7 @@ def connections(block: Block, message: Positions, end: Positions) -> Connections
         conn, rank, peer, here, length = (array[lines] for array in (conn, rank, peer, here, length))
         dev, peer_dev = dev[lines], peer_dev[lines]
     tail = block.rows(here, int(length.max(initial=0)) // 8 + 1, length)
-    return Connections(lines, conn, rank, peer, dev, peer_dev, tail)
+    return lines, {"rank": rank, "peer": peer, "conn": conn}, {"dev": dev, "peer_dev": peer_dev}, tail
 
 
 def _one_end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, Flags]:

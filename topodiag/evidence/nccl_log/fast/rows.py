@@ -22,7 +22,7 @@ Rules that facts.py leaves open, and that all of this room keeps to:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from typing import Any
 
@@ -46,18 +46,6 @@ def place(line: Positions, index: Positions | int = 0) -> Positions:
     return (line << _SEQUENCE) | index
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """Records that name a communicator: pointers as signed numbers, `starts` where it is an Init START."""
-
-    thread: Positions
-    process: Positions
-    place: Positions
-    pointer: Positions
-    starts: Positions
-    offset: Positions
-
-
 class Contexts:
     def __init__(self) -> None:
         self._codes: dict[tuple[int, int], int] = {_NONE: 0}
@@ -66,13 +54,14 @@ class Contexts:
         self._named = np.zeros(0, dtype=np.int64)
         self._keys = self._filled = self._offsets = np.zeros(0, dtype=np.int64)
 
-    def name(self, naming: Naming, threads: int) -> Positions:
-        """Take a block's naming records, in any order; returns the context that each names. `threads` are there."""
+    def name(self, naming: Mapping[str, Positions], threads: int) -> Positions:
+        """Take a block's records that name a communicator, in any order; returns the context that each names. `threads`
+        are there. Pointers (`ctx`) are signed numbers, `starts` is not 0 where a record is an Init START."""
         self._know(threads)
         codes = self._named_by(naming)
-        keys = (naming.thread << 40) | naming.place
+        keys = (naming["thread"] << 40) | naming["place"]
         order = np.argsort(keys, kind="stable")
-        self._keys, self._filled, self._offsets = keys[order], codes[order], naming.offset[order]
+        self._keys, self._filled, self._offsets = keys[order], codes[order], naming["offset"][order]
         return codes
 
     def _know(self, threads: int) -> None:
@@ -81,15 +70,15 @@ class Contexts:
             self._now = np.append(self._now, np.zeros(more, dtype=np.int64))
             self._named = np.append(self._named, np.full(more, -1, dtype=np.int64))
 
-    def _named_by(self, naming: Naming) -> Positions:
+    def _named_by(self, naming: Mapping[str, Positions]) -> Positions:
         """A pointer means what the last Init START of its process made of it."""
-        size = len(naming.place)
+        size = len(naming["place"])
         codes = np.zeros(size, dtype=np.int64)
         if not size:
             return codes
-        order = np.lexsort((naming.place, naming.pointer, naming.process))
-        process, pointer = naming.process[order], naming.pointer[order]
-        starts, offset = naming.starts[order] != 0, naming.offset[order]
+        order = np.lexsort((naming["place"], naming["ctx"], naming["process"]))
+        process, pointer = naming["process"][order], naming["ctx"][order]
+        starts, offset = naming["starts"][order] != 0, naming["offset"][order]
         new = np.append(True, (process[1:] != process[:-1]) | (pointer[1:] != pointer[:-1]))
         runs = np.flatnonzero(new | starts)
         ends = np.append(runs[1:], size)
@@ -206,8 +195,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 for _table, _absent in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
     DEFAULTS[_table][_absent] = 0
 DEFAULTS["op"]["op_count"] = -1
-_POINTERS = compiled(r"0x[0-9a-fA-F]+")
-_HEXES = compiled(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
+_HEXES = compiled(r"0x[0-9a-fA-F]+|\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
 _NUMBERS = compiled(r"\d+")
 _SHAPE, _EXAMPLE = 200, 1000
 
@@ -251,7 +239,7 @@ def rows_of(record: Record) -> tuple[Rows, bool]:
 
 def shape(message: str) -> str:
     """The message with pointers and longer hex numbers as x, other numbers as #, and not too long."""
-    return _NUMBERS.sub("#", _HEXES.sub("x", _POINTERS.sub("x", message[:1000])))[:_SHAPE]
+    return _NUMBERS.sub("#", _HEXES.sub("x", message[:1000]))[:_SHAPE]
 
 
 @dataclass(frozen=True, slots=True)

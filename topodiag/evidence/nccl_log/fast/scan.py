@@ -140,25 +140,17 @@ class _Scan:
         shard, block = self.shard, self.block
         message, end = self.message[records], self.end[records]
         rest = np.ones(len(records), dtype=np.bool_)
-        candidates = scan_forms.candidates(block, message, end)
-        for lines, form in (
-            (candidates.operations, scan_forms.OPERATION),
-            (candidates.inits, scan_forms.INIT),
-            (candidates.members, scan_forms.MEMBER),
-        ):
+        for form, lines, event in scan_forms.candidates(block, message, end):
             if not len(lines):
                 continue
             read = scan_forms.read(block, message[lines], end[lines], form, shard.names)
             rest[lines[read.lines]] = False
             chosen = records[lines[read.lines]]
             line, thread = self.line[chosen], self.thread[chosen]
-            if form is scan_forms.OPERATION:
+            if event:
+                shard.add_inits(read, event, line, thread, self._stamps(chosen))
+            else:
                 shard.add_operations(read, line, thread)
-                continue
-            events = ("member", "member") if form is scan_forms.MEMBER else ("complete", "start")
-            codes = np.array([shard.texts.code(event) for event in events])
-            which = candidates.starts[read.lines] if form is scan_forms.INIT else np.zeros(len(line), dtype=np.bool_)
-            shard.add_inits(read, codes[which.astype(np.int64)], line, thread, self._stamps(chosen))
         return records[rest]
 
     def _decided(self, records: Positions) -> tuple[Positions, Positions, npt.NDArray[np.int64]]:

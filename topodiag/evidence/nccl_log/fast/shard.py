@@ -200,9 +200,9 @@ class Shard:
         self._named.append(("op", columns))
         self.count(len(line), len(line))
 
-    def add_inits(self, read: Read, event: Ints, line: Positions, thread: Positions, ts: Ints) -> None:
+    def add_inits(self, read: Read, event: str, line: Positions, thread: Positions, ts: Ints) -> None:
         columns = {column: np.full(len(line), bits(DEFAULTS["init"][column], self.texts)) for column in COLUMNS["init"]}
-        columns |= {"event": event, "ts": ts}
+        columns |= {"event": np.full(len(line), self.texts.code(event)), "ts": ts}
         columns["func"] = np.where(read.name < 0, columns["func"], read.name)
         self._named.append(("init", {**columns, **read.columns, "line": line, "thread": thread}))
         self.count(len(line), len(line))
@@ -225,17 +225,11 @@ class Shard:
             starts = columns["event"] == start if name == "init" else none
             parts.append({**{name: columns[name] for name in _NAMING[:3]}, "index": none, "starts": starts})
         rows = scan_rows.together(parts, _NAMING)
-        self.contexts.name(
-            scan_rows.Naming(
-                thread=rows["thread"],
-                process=process[rows["thread"]],
-                place=scan_rows.place(rows["line"], rows["index"]),
-                pointer=rows["ctx"],
-                starts=rows["starts"],
-                offset=self._offsets[rows["line"]],
-            ),
-            len(self._process),
-        )
+        rows |= {
+            "process": process[rows["thread"]], "place": scan_rows.place(rows["line"], rows["index"]),
+            "offset": self._offsets[rows["line"]],
+        }  # fmt: skip
+        self.contexts.name(rows, len(self._process))
         for name, columns in self._named:
             self._fast[name].append(self._placed(columns))
 
@@ -255,26 +249,25 @@ class Shard:
     def add_channels(self, block: Block, lines: scan_forms.Lines, line: Positions, thread: Positions) -> Positions:
         """Take lines of channels; returns those (index into `found`) that were not read."""
         ctx = self.contexts.at(thread, scan_rows.place(line))
-        groups = scan_forms.grouped_channels(lines.rows, ((thread << 40) | ctx).view(np.uint64), lines.channels)
-        first = groups.first
+        identity = ((thread << 40) | ctx).view(np.uint64)
+        first, is_connection, counts, group = scan_forms.grouped_channels(lines.rows, identity, lines.channels)
         own = {
             "thread": thread[first], "ctx": ctx[first], "offset": self._offsets[line[first]],
-            "line": line[first] + (self._lines + 1), "count": groups.count, "channels": groups.channels,
+            "line": line[first] + (self._lines + 1), **counts,
         }  # fmt: skip
-        connects = np.flatnonzero(groups.connects)
+        connects = np.flatnonzero(is_connection)
         at = first[connects]
-        read = scan_forms.connections(block, lines.message[at], lines.end[at])
-        tails = self._tails(read.tail)
+        read, numbers, devices, tail = scan_forms.connections(block, lines.message[at], lines.end[at])
+        tails = self._tails(tail)
         kept = np.flatnonzero(tails[:, 0] >= 0)
-        chosen = connects[read.lines[kept]]
+        chosen = connects[read[kept]]
         columns = {
-            "rank": read.rank[kept], "peer": read.peer[kept], "conn": read.conn[kept],
-            "dev": self._devices(read.dev[np.newaxis, kept]),
-            "peer_dev": self._devices(read.peer_dev[np.newaxis, kept]),
+            **{name: values[kept] for name, values in numbers.items()},
+            **{name: self._devices(words[np.newaxis, kept]) for name, words in devices.items()},
             **dict(zip(_TAIL, tails[kept].T, strict=True)),
-        }  # fmt: skip
+        }
         self._fast["conn"].append({**{name: column[chosen] for name, column in own.items()}, **columns})
-        others = np.flatnonzero(~groups.connects)
+        others = np.flatnonzero(~is_connection)
         at = first[others]
         rings = scan_forms.read(block, lines.message[at], lines.end[at], scan_forms.RING, self.names)
         turns = others[rings.lines]
@@ -282,9 +275,9 @@ class Shard:
         self._fast["ring"].append({**{name: column[turns] for name, column in own.items()}, **ranks})
         left = np.ones(len(first), dtype=np.bool_)
         left[chosen] = left[turns] = False
-        taken = int(groups.count[~left].sum())
+        taken = int(counts["count"][~left].sum())
         self.count(taken, taken)
-        return np.flatnonzero(left[groups.group])
+        return np.flatnonzero(left[group])
 
     # All other records.
 
