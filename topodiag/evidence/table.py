@@ -44,12 +44,7 @@ _Cells = tuple[int, str, list[str]]
 Found = tuple[list[str], list[_Cells]]
 """The names of a table, and its rows."""
 
-_SPLITS = (
-    regex(r"\s{0,20},\s{0,20}"),
-    regex(r"\s{0,20}\|\s{0,20}"),
-    regex(r"\t\s{0,20}|\s{2,40}"),
-    regex(r"\s{1,40}"),
-)
+_SPLITS = tuple(patterns("evidence/columns", "split").values())
 """How cells are parted, the clearest first."""
 _EDGE = ' \t|#>\r"'
 _RULE = frozenset(" \t+-=|_:")

@@ -101,7 +101,7 @@ def ingest(
 
     `workers`: processes, by default all CPUs that may be used. `dask`: `local`, `slurm` or a scheduler's address, and
     the files are read there. `chunk`: raw bytes per task. Members of archives are read where the intake has them
-    spooled (intake.spool). What is done `ahead` is handed to the processes that read, once they have no more to read.
+    spooled (intake.pieces). What is done `ahead` is handed to the processes that read, once they have no more to read.
     Without `sums` a file has its sha256 only where it may be a copy of another one.
     """
     intake = inputs if isinstance(inputs, Intake) else gather(inputs, stdin=stdin, quick=True)

@@ -30,13 +30,22 @@ def own_data(name: str) -> dict[str, Any]:
 def patterns(name: str, table: str, flags: int | re.RegexFlag = 0) -> dict[str, re.Pattern[str]]:
     """The patterns of one of these tables by their names, each in one piece or in several. `<<part>>` stands for the
     pattern `part` above; one whose name begins with `_` is such a part alone."""
+    return {key: regex(text, flags) for key, text in _spelt_out(name, table)}
+
+
+def byte_patterns(name: str, table: str, flags: int | re.RegexFlag = 0) -> dict[str, re.Pattern[bytes]]:
+    """As `patterns`, for bytes."""
+    return {key: regex(text.encode(), flags) for key, text in _spelt_out(name, table)}
+
+
+def _spelt_out(name: str, table: str) -> list[tuple[str, str]]:
     texts: dict[str, str] = {}
     for key, pieces in own_data(name)[table].items():
         text = "".join(pieces)
         for part in texts if "<<" in text else ():
             text = text.replace(f"<<{part}>>", texts[part])
         texts[key] = text
-    return {key: regex(text, flags) for key, text in texts.items() if key[0] != "_"}
+    return [(key, text) for key, text in texts.items() if key[0] != "_"]
 
 
 def own_text(name: str) -> str:

@@ -17,8 +17,7 @@ from topodiag.evidence.assemble import assemble, distinct_events
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.kernel_log import MAX_EVENTS, KernelLog
 from topodiag.evidence.host.kubernetes import KubectlNode
-from topodiag.evidence.host.processes import Processes
-from topodiag.evidence.host.settings import as_nccl_reads
+from topodiag.evidence.host.settings import Processes, as_nccl_reads
 from topodiag.evidence.host.slurm_nodes import kind_of
 from topodiag.evidence.host.systemctl import Systemctl, units
 from topodiag.evidence.interface import Blob

@@ -19,8 +19,7 @@ from topodiag.cli.progress import reading_words
 from topodiag.evidence.intake import plain_tar
 from topodiag.evidence.intake.archives import copy_members
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.pieces import Piece, read_piece
-from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.pieces import Piece, read_piece, spooled
 from topodiag.evidence.intake.watched import FINDING, JUDGING, READING, Watch, watch, watched
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError, TopodiagError

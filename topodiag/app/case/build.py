@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case.opening import gathered, left_out, node_case
 from topodiag.evidence.intake.captures import captures
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, read_piece, refusal
-from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, read_piece, refusal, spooled
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
 from topodiag.lazy import regex

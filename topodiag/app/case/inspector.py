@@ -8,8 +8,7 @@ from itertools import chain
 from typing import Any
 
 from topodiag.app.case.ras import Readings, attached, owner_of
-from topodiag.evidence.intake.pieces import Intake, blocks_of
-from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.pieces import Intake, blocks_of, spooled
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.model.errors import InputError

@@ -32,8 +32,7 @@ from topodiag.evidence.host.settings import of_shell
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.log_plan import is_read
 from topodiag.evidence.intake.one_file import HEAD_BYTES
-from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, read_piece
-from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, read_piece, spooled
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments

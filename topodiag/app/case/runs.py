@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, blocks_of, left_aside, skipped
-from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, blocks_of, left_aside, skipped, spooled
 from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.nccl_tests import Read, read_file

@@ -75,7 +75,6 @@ from topodiag.evidence.readings import Notes, OfTree
 from topodiag.evidence.readings import quote as file_quote
 from topodiag.evidence.tree import TreeFile
 from topodiag.hardware.amd import XGMI_LANES
-from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.maker import XGMI
@@ -87,7 +86,7 @@ HOP = 15
 """The weight of a hop over xGMI (Linux kfd_crat.c)."""
 _TABLES = ("weight", "hops", "link type", "link metric", "xgmi link status")
 _OF_LINKS = ("= Link Type between two GPUs =", "= Hops between two GPUs =", "LINK TYPE TABLE:")
-_KEY = regex(r"\(Topology\) (Link type|Hops|Weight) between DRM devices (\d{1,3}) and (\d{1,3})")
+_LIKE = patterns("evidence/lines", "amd_links")
 _NUMA = ": (Topology) Numa Node: "
 _Row = tuple[str, dict[str, int], list[str], Line]
 """The title of a table, the numbers of its columns' GPUs by name, the words of a row, and its line."""
@@ -164,7 +163,7 @@ _Pair = tuple[int, int, str, str]
 def _of_keys(document: dict[str, object]) -> Iterator[_Pair]:
     parts = [part for part in document.values() if isinstance(part, dict)]
     texts = {key: str(text) for part in parts for key, text in list(part.items())[:MAX_PAIRS]}
-    keys = {match.groups(): (key, text) for key, text in texts.items() if (match := _KEY.fullmatch(key))}
+    keys = {match.groups(): (key, text) for key, text in texts.items() if (match := _LIKE["key"].fullmatch(key))}
     for (what, a, b), (key, text) in keys.items():
         far = [keys.get((name, a, b), ("", ""))[1].strip()[:9] for name in ("Hops", "Weight")]
         hops, weight = (int(cell) if cell.isdecimal() else 0 for cell in far)
@@ -248,7 +247,6 @@ def _gbps(held: object) -> float:
 NODES = "sys/class/kfd/kfd/topology/nodes"
 MAX_NODES = 512
 _XGMI, _PCIE = 11, 2
-_LINK_FILE = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
 
 
 class Kfd(OfTree):
@@ -266,7 +264,7 @@ class Kfd(OfTree):
         pairs: set[tuple[int, int]] = set()
         linked: set[int] = set()
         for path, file in notes.files.items():
-            match = _LINK_FILE.fullmatch(path)
+            match = _LIKE["file"].fullmatch(path)
             properties = _properties(file) if match is not None else {}
             start = properties.get("node_from", int(match[1]) if match is not None else -1)
             end = properties.get("node_to", -1)
@@ -314,7 +312,6 @@ def _word(properties: dict[str, int]) -> str | None:
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
 _OTHER = ("Inter-Device", "Device:", "Averages", "Aggregate")
-_LIKE = patterns("evidence/lines", "amd_copy_tests")
 
 
 class AmdCopyTests(OfPage):

@@ -13,12 +13,11 @@ from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source, to_float
 from topodiag.evidence.page import Page
 from topodiag.evidence.signatures.engine import LineMatch, Place, first_of, lines_of
 from topodiag.evidence.signatures.entry import Signature
-from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
 from topodiag.model.events import Event, Scope, Trust
 from topodiag.words.dialect import Maker
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import byte_patterns, patterns
 
 HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
@@ -35,27 +34,14 @@ MAX_TEXT = 500
 """Characters kept of one message."""
 
 _LIKE = patterns("evidence/host/lines", "kernel_log")
+_IN_TEXT = byte_patterns("evidence/host/lines", "kernel_bytes", re.MULTILINE)
 
 FAMILY = "kernel"
 
 
-_OWN = regex(
-    rb"^(?:<\d{1,3}>)?(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?(?:\[ {0,10}\d{1,10}\.\d{1,9}\]|\[[A-Z][a-z]{2} [A-Z][a-z]{2} "
-    rb"|\d{4}-\d\d-\d\dT[\d:]{8},\d{6}|\d{1,5},\d{1,20},\d{1,16},|[^\n]{0,80}\bkernel: )",
-    re.MULTILINE,
-)
-"""A line with the kernel's stamp, in any time format, or its name."""
 _LOAD = b"NVRM: loading "
-_BUILD = regex(rb"\*\*\* /\S{0,200}/(?:nvidia-(?:un)?install(?:er)?|make)\.log\n(?:(?!_{20,}$)[^\n]*\n)*", re.MULTILINE)
-"""A log of how the driver was built, as a section of nvidia-bug-report.sh: the kernel's lines in it are of that day."""
 _Record = tuple[Place, float | None, str, LineMatch]
 """A line that an entry of the kernel's takes: place, time, message, and what it reads there."""
-_WORK = regex(
-    rb"\b(?:BUG: |kernel BUG at )[^\n]*\n(?:(?![^\n]*(?:\bCall Trace:|\bBUG[: ]))[^\n]*\n){0,60}?"
-    rb"[^\n]*\b(?:Workqueue|last function): [^\n]*\[(\w{1,60})\][ \t]*$",
-    re.MULTILINE,
-)
-"""A fault of the kernel's own code, and the module whose work it did: modules deeper in the trace are called by it."""
 
 
 class KernelLog(Source):
@@ -77,14 +63,14 @@ class KernelLog(Source):
         parsed: Parsed[Event] = Parsed()
         newest: deque[_Record] = deque(maxlen=MAX_EVENTS)
         count = 0
-        data = _BUILD.sub(lambda section: b"\n" * section[0].count(b"\n"), blob.plain)
+        data = _IN_TEXT["build"].sub(lambda section: b"\n" * section[0].count(b"\n"), blob.plain)
         for match in _matches(data):
             count += 1
             newest.append(match)
         works = dict(_works(data)) if b"BUG: " in data or b"BUG at " in data else {}
         parsed.records.extend(_event(blob, record, works.get(record[0][0])) for record in newest)
         # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
-        own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
+        own = sum(1 for _ in islice(_IN_TEXT["own"].finditer(data), LEAST_WHOLE))
         parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
@@ -102,7 +88,7 @@ class KernelLog(Source):
 def _works(data: bytes) -> Iterator[tuple[int, str]]:
     """The lines of faults of the kernel's own code, each with the module whose work it did."""
     number, begin = 1, 0
-    for work in _WORK.finditer(data):
+    for work in _IN_TEXT["work"].finditer(data):
         number, begin = number + data.count(b"\n", begin, work.start()), work.start()
         yield number, work[1].decode()
 

@@ -10,34 +10,35 @@ Judges nothing: a line that NCCL will not take as it was meant is kept as it sta
 
 SOURCE: NCCL 2.30 and later, src/include/param/param.h (dump), src/param/ncclparam.cc. `EnvPlugin` is what reads the
 environment and nccl.conf.
+
+Processes with a GPU open, as the collector wrote them (`json/processes.json`): binding and NCCL environment.
 """
 
 from __future__ import annotations
 
-import re
+from typing import Any
 
+from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_GPUS, Blob, Parsed, Source
 from topodiag.evidence.page import OfPage, Page
 from topodiag.evidence.tree import read_tree
-from topodiag.lazy import regex
-from topodiag.model.node import ConfLine, Setting
-from topodiag.words.own_data import own_data
+from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.node import ConfLine, Process, Setting
+from topodiag.model.provenance import Fact
+from topodiag.words.own_data import own_data, patterns
 
 ENVIRONMENT = "environment"
 NOT_KEPT = "the collector did not keep the value: it is not of the form that the variable takes"
 MAX_VALUE = 1023
 """Bytes of a name or a value that NCCL keeps (setEnvFile in src/misc/param.cc at v2.30)."""
 
-_TREE = regex(r"^[=!d] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
+_LIKE = patterns("evidence/host/lines", "settings")
 MOST_OF_NAME = 200
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASS", "CREDENTIAL", "AUTH")
 _NAMES = "evidence/host/names"
 _NAMESPACE = "serviceaccount/namespace"
 """The file in a pod that names its namespace (Kubernetes, "Accessing the Kubernetes API from a Pod")."""
-REPLACED = regex(r"<replaced: [^<>\n]{1,80}>|<hidden>")
-"""What the collector writes for a value that is not of the form that its variable takes: the value is not known."""
-_OF_SHELL = regex(r"^(?:PATH|HOME|PWD|USER|SHLVL|HOSTNAME)=", re.MULTILINE)
 _LOGIN = ("PATH=", "HOME=", "PWD=", "SHLVL=", "SHELL=", "USER=", "SLURM_", "KUBERNETES_")
 
 
@@ -82,7 +83,7 @@ class Settings(Source):
     """Reads the collector's settings tree, a bare nccl.conf, and bare output of `env`."""
 
     def recognises(self, head: str) -> bool:
-        if _TREE.search(head) is not None:
+        if _LIKE["tree"].search(head) is not None:
             return True
         lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")][:2000]
         if not lines or head.startswith("#!") or "#SBATCH" in head:
@@ -95,7 +96,7 @@ class Settings(Source):
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         into = _SettingsPage(blob, draft)
         head = blob.text[:65536]
-        if blob.item is not None or _TREE.search(head):
+        if blob.item is not None or _LIKE["tree"].search(head):
             _read_tree(into)
         else:
             _read_bare(into, _is_conf(blob.name, head))
@@ -104,7 +105,7 @@ class Settings(Source):
 
 def of_shell(text: str) -> bool:
     """Whether a shell's own variables are set here: `.deepspeed_env`, `nccl.env` and files of exports have none."""
-    return _OF_SHELL.search(text) is not None
+    return _LIKE["of_shell"].search(text) is not None
 
 
 def _is_name(text: str) -> bool:
@@ -143,7 +144,7 @@ def _read_tree(into: _SettingsPage) -> None:
     if environ is not None and environ.is_dir:
         parsed.records.append(environ.at)  # it was looked at, and is empty
     for number, text in environ.lines if environ is not None else ():
-        if REPLACED.search(text):
+        if _LIKE["replaced"].search(text):
             parsed.leave(blob, number, text, NOT_KEPT)
         elif (value := into.variable(number, text, f"= environ\t{text}")) is not None:
             named = value.strip().removeprefix("./").strip("/") if text.startswith("NCCL_CONF_FILE=") else named
@@ -156,7 +157,7 @@ def _read_tree(into: _SettingsPage) -> None:
         is_conf = path.rpartition("/")[2].lower().removeprefix(".") == "nccl.conf"
         if path != "environ" and (is_conf or (named and path.strip("/") == named)):
             for count, (number, text) in enumerate(file.lines, start=1):
-                if REPLACED.search(text):
+                if _LIKE["replaced"].search(text):
                     parsed.leave(blob, number, text, NOT_KEPT)
                 else:
                     # The path as users write it; the collector writes the user's home as HOME.
@@ -204,7 +205,6 @@ def _unquoted(assignment: str) -> str:
 
 
 MAX_PARAMETERS = 10_000
-_VALUE = regex(r"\s{1,16}Current value=(.{0,1024}?) set_by=(\S{1,60}) default=(.{0,1024})\s*\Z")
 _DEFAULT = "default"
 _UNSET = "<unset>"
 
@@ -216,7 +216,7 @@ class NcclParams(OfPage):
         name = ""
         for line in page.lines():
             word, _, rest = line.text.partition(" (")
-            match = _VALUE.match(line.text)
+            match = _LIKE["value"].match(line.text)
             if word.isidentifier() and word.isupper() and ") [" in rest:
                 name = word if word.startswith(("NCCL_", "RCCL_")) else f"NCCL_{word}"
             elif match is not None and name and len(page.parsed.records) < MAX_PARAMETERS:
@@ -225,3 +225,51 @@ class NcclParams(OfPage):
                     page.draft.settings.append(Setting(name, match[1], ENVIRONMENT, origin))
                 page.mark(line.number)
                 name = ""
+
+
+MAX_PROCESSES = 4096
+MAX_VARIABLES = 256
+MAX_PID = 2**32
+
+
+class Processes(OfPage):
+    """Processes on the GPUs. Offers a `Process` each, and its NCCL variables as settings of that process."""
+
+    def read_page(self, page: Page) -> None:
+        blob, parsed = page.blob, page.parsed
+        document, why = values.load(blob)
+        listed = values.member(document, "processes")
+        if not isinstance(listed, list):
+            parsed.leave(blob, None, "", why or "holds no list of processes")
+        seen: set[int] = set()
+        for place, given in values.objects(listed, MAX_PROCESSES):
+            pid = values.integer(given.get("pid"), low=1, high=MAX_PID)
+            if pid is None or pid in seen:
+                parsed.leave(blob, None, f"processes[{place}]", "no process id, or that of another one")
+                continue
+            seen.add(pid)
+            parsed.records.append(place)
+            _offer(blob, page.draft, place, pid, given)
+
+
+def _offer(blob: Blob, draft: NodeDraft, place: int, pid: int, given: dict[str, Any]) -> None:
+    name, allowed = values.text(given.get("name")), values.text(given.get("cpus_allowed"))
+    gpus, variables = given.get("gpus"), given.get("nccl_env")
+    origin = blob.origin(text=f"processes[{place}]: pid {pid} {name or ''}")
+    error = values.text(given.get("error")) or ""
+
+    def fact(value: Any) -> Fact[Any]:
+        return Fact(value, origin, "" if value is not None else error or "the collector could not read it")
+
+    numbers = [values.integer(item, high=9999) for item in gpus[:MAX_GPUS]] if isinstance(gpus, list) else []
+    few = list(variables.items())[:MAX_VARIABLES] if isinstance(variables, dict) else []
+    kept = ((name, value) for name, value in few if isinstance(value, str) and not _LIKE["replaced"].search(value))
+    env = {name[:100]: value[:4096] for name, value in kept}
+    # The collector writes an empty environment also where it was refused.
+    read = isinstance(variables, dict) and (env or not error)
+    draft.processes.append(Process(
+        pid, tuple(dict.fromkeys(number for number in numbers if number is not None)), fact(name),
+        fact(allowed if allowed and parse_cpulist(allowed) else None), fact(env if read else None),
+    ))  # fmt: skip
+    for variable, value in env.items():
+        draft.settings.append(Setting(variable, value, f"process {pid}", blob.origin(text=f"{variable}={value}")))

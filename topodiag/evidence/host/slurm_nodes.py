@@ -26,17 +26,17 @@ from dataclasses import replace
 
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.evidence.signatures.engine import LineMatch, verdicts
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import patterns
 
-_ON_PURPOSE = regex(own_data("evidence/host/names")["slurm"]["on_purpose"])
+_LIKE = patterns("evidence/host/lines", "slurm_nodes")
 
 
 def kind_of(reason: str) -> str:
     """The kind of event that a reason is; "" where somebody keeps the node free on purpose. A health check that fails
     is never one."""
-    if _ON_PURPOSE.search(reason) is not None and not re.match(r"\s*(?:NHC|check_)\b", reason):
+    if _LIKE["on_purpose"].search(reason) is not None and not re.match(r"\s*(?:NHC|check_)\b", reason):
         return ""
     return next((answer.entry.says for answer in verdicts(reason) if isinstance(answer, LineMatch)), OUT_OF_SERVICE)
 
@@ -45,7 +45,6 @@ MAX_NODES = 20_000
 """Nodes kept: more than the largest systems have."""
 
 _FIELDS = ("NodeName=", "State=", "Gres=")
-_REASON = regex(r"\bReason=(.{1,400}?)(?:\s\[[^\[\]\s]{1,64}@[^\[\]\s]{1,40}\]|\s+(?:Comment|Extra|InstanceId)=|\s*$)")
 _OUT = ("DRAIN", "DOWN", "FAIL", "INVAL", "NOT_RESPONDING")
 """In the states of nodes that are out of service. A star is of nodes which do not answer."""
 
@@ -97,7 +96,7 @@ def _listed(page: Page) -> Iterator[SlurmState]:
     columns: list[str] = []
     for line in page.cut_lines():
         fields = dict(word.partition("=")[::2] for word in line.text.split() if word.startswith(_FIELDS))
-        match = _REASON.search(line.text)
+        match = _LIKE["reason"].search(line.text)
         reason = match[1].strip() if match is not None else ""
         if "NodeName" in fields and line.text.lstrip().startswith("NodeName="):
             if shown is not None:

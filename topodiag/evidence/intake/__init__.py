@@ -10,7 +10,7 @@
     KINDS: dict[Kind, Facts(words, command)]                evidence.kinds, the only list of kinds and their commands
     captures(intake) -> Captures(captures, aside)           intake.captures, the pieces of each node together
     evidence_of(capture, intake) -> Evidence                intake.captures, what intake.reader.read_node reads
-    spooled(intake, wanted) -> Intake                       intake.spool, members of archives as plain files for a while
+    spooled(intake, wanted) -> Intake                       intake.pieces, members of archives as plain files
     read_piece(intake, piece) -> Blob                       intake.pieces, the text of one piece, unpacked and bounded
 
 Two captures are never merged into one node unless they lie together and nothing in them speaks against it.

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from shlex import quote
 from typing import BinaryIO
 
@@ -28,7 +29,7 @@ class Piece:
     """One piece of evidence: a file, a bundle, a member of an archive, or standard input.
 
     `path` is what to open: a file, the folder of a bundle, an archive, or `-`. `member` is the file, or the folder of a
-    bundle, inside an archive; `spooled` is the plain file that it was copied to (intake.spool). `kinds` are all that
+    bundle, inside an archive; `spooled` is the plain file that it was copied to (`spooled` below). `kinds` are all that
     the text looks like, the most telling first: the output of a job may hold nvidia-smi, NCCL's log and a table of
     nccl-tests. `sources` are the readers of evidence/sources.toml for it. `coding` are the layers to take off. `named`:
     the user gave this very path, rather than a folder with it. `root` is the argument it came from. `size` is in raw
@@ -228,3 +229,41 @@ def blocks_of(
             raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     with stream:
         yield text_of(stream, piece.coding, reading, block)
+
+
+@contextmanager
+def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]:
+    """The intake with its wanted members of archives, and what one of several hosts printed, as plain files
+    (`Piece.file`), which keep the names by which a reader knows them. Bundles stay packed. Raises InputError for an
+    archive that can no longer be read, TopodiagError where the disk is full.
+
+    The files lie in a folder of the process's own below TMPDIR, under numbers: no name from an archive reaches the
+    disk. The folder goes when the reader is done, on an error, and on Ctrl-C. archives.py bounds what an archive may
+    unpack to."""
+    packed = [piece for piece in intake.pieces if _is_packed(piece) and wanted(piece)]
+    if not packed:
+        yield intake
+        return
+    with ExitStack() as stack:
+        from topodiag.evidence.intake.archives import copy_members, disk_full  # noqa: PLC0415 - where there is one
+        from topodiag.writing import scratch_folder  # noqa: PLC0415 - as above
+
+        try:
+            folder = stack.enter_context(scratch_folder())
+        except OSError as error:
+            raise disk_full(packed[0].path, error) from None
+        places = {piece.name: os.path.join(folder, str(number)) for number, piece in enumerate(packed)}
+        for path, pieces in grouped((piece.path, piece) for piece in packed).items():
+            for piece in pieces:
+                if piece.held is not None:  # a text is no archive
+                    with open(places[piece.name], "wb") as stream:
+                        stream.write(piece.held)
+            members = {piece.member: places[piece.name] for piece in pieces if piece.held is None}
+            if members:
+                copy_members(path, members)
+        pieces = [replace(piece, spooled=places.get(piece.name, piece.spooled)) for piece in intake.pieces]
+        yield replace(intake, pieces=tuple(pieces))
+
+
+def _is_packed(piece: Piece) -> bool:
+    return bool(piece.member) and not piece.spooled and piece.kind is not Kind.BUNDLE

@@ -24,10 +24,10 @@ from topodiag.evidence.live.step_forms import Forms, Run
 from topodiag.evidence.live.step_lines import ELAPSED, WORDS, StepLine, clock_s, timed_batches
 from topodiag.evidence.signatures.literals import Finder, line_ends, lines_with
 from topodiag.evidence.signatures.wrappers import without_clock
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.steps import Quotes, StepPart, Steps, StepSeries
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import byte_patterns, patterns
 
 MAX_BYTES = 256 << 20
 MAX_STEPS = 500_000
@@ -42,12 +42,11 @@ _HEAD_REACH = 40
 _TOGETHER = 1 << 16
 """Bytes of which a run may be the first ones."""
 _LIKE = patterns("evidence/live/lines", "steps")
+_IN_TEXT = byte_patterns("evidence/live/lines", "step_bytes")
 _LEAST_CLOCK = 8
 """Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
 _SPELL_S = 20
 """Seconds over which a bar's whole seconds measure its steps to 5 %."""
-_GONE_BY = regex(rb"\[(?:([0-9]{1,4}):)?([0-9]{2}):([0-9]{2})<")
-"""The time that a bar of tqdm shows since it began."""
 _FEW = 20
 """Share of the longest bar's time below which one of a few seconds in all is of what the work needs first."""
 _ELAPSED = ("elapsed:", "elapsed=")  # since a run began, though some programs begin it anew with each step
@@ -55,9 +54,6 @@ _MOST_LENGTHS = 8
 """Lengths of bars beside a training: of its epochs, evaluations, warm-ups and downloads."""
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
-_TRAINS = regex(rb"(?<![./A-Za-z])(?:loss|epoch|train)", re.IGNORECASE)
-"""A bar alone may count anything; one of these words in the text, outside of paths and names of modules, says that
-something is trained."""
 _WITH_WORDS = Finder([word.encode() for word in WORDS], lines=True)
 _WITH_STEPS = Finder((b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates", b"Train: "), once=True)
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
@@ -72,7 +68,7 @@ def holds_steps(data: bytes, forms: Forms | None = None) -> bool:
     if not _WITH_STEPS.any(data):
         return False
     seen: set[tuple[int, str]] = set()
-    trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))
+    trains = cache(lambda: any(_IN_TEXT["trains"].search(line) for line in data.split(b"\n") if b" NCCL " not in line))
     for _, _, step_line, run in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
         if step_line.number is not None and step_line.values and (not step_line.bar or trains()):
             seen.add((step_line.number, step_line.bar))
@@ -176,7 +172,7 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
     of_file = -1 if (named := rank_of_name(source)) is None else named
     starts: dict[tuple[int, str, str], list[_Start]] = {}
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-    trains = cache(lambda: _TRAINS.search(data) is not None)
+    trains = cache(lambda: _IN_TEXT["trains"].search(data) is not None)
     places = lines or range(1, len(data) + 1)
     taken = 0
     for number, line, step_line, run in _lines(data):
@@ -196,7 +192,7 @@ def read_steps(text: str | bytes, source: str, lines: Sequence[int] = ()) -> tup
         taken += len(run.lines) if run is not None else 1
         if taken >= MAX_STEPS:
             break
-    longest = cache(lambda: max((clock_s(*match.groups()) for match in _GONE_BY.finditer(data)), default=0))
+    longest = cache(lambda: max((clock_s(*match.groups()) for match in _IN_TEXT["gone_by"].finditer(data)), default=0))
     of_work = ((key, several) for key, several in starts.items() if not key[2] or _is_of_work(several, longest))
     series = list(chain.from_iterable(_series(source, *key[:2], several) for key, several in of_work))
     return _without_others(series, chain(*starts.values()))

@@ -34,8 +34,6 @@ MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
 _WORDS = regex(rf"(?:{words.TYPE}|{words.OP})(?=[A-Za-z0-9])")
-_DIGITS = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
-_FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
 
 
 @dataclass(slots=True)
@@ -169,13 +167,13 @@ class TextReader:
             return
         kind, fields = words.sentence(text)
         is_read = self._versions(line, kind, fields, stream) or self._footer(line, kind, fields, stream)
-        if not (is_read or kind == "known" or _FENCE.fullmatch(text) or self._outside_line(line, text)):
+        if not (is_read or kind == "known" or words.LIKE["fence"].fullmatch(text) or self._outside_line(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
     def _record(self, line: words.Line, text: str) -> None:
         """What NCCL's own log adds: its version, the settings that it found, and its warnings."""
         if " set by environment to " in text or " set to " in text:
-            match = words.ENVIRONMENT.search(text)
+            match = words.LIKE["environment"].search(text)
             if match:
                 self._setting(match[1], match[2].strip().removesuffix("."))
         elif "CCL version" in text:
@@ -191,7 +189,7 @@ class TextReader:
             words.give(run.env, name, words.CommandSetting(value, command))
 
     def _library(self, text: str) -> bool:
-        match = words.NCCL_VERSION.search(text)
+        match = words.LIKE["nccl_version"].search(text)
         if match is None:
             return False
         if (run := self._current) is not None:
@@ -383,7 +381,7 @@ class TextReader:
             if len(self.made.unread) < MAX_SHAPES:
                 self.made.unread.append(UnreadLine(self.source, number, text, why))
             return
-        shape = _DIGITS.sub("0", text)[:120]
+        shape = words.LIKE["digits"].sub("0", text)[:120]
         count, first_number, first_text = self._shapes.get(shape, (0, number, text))
         if count or len(self._shapes) < MAX_SHAPES:
             self._shapes[shape] = count + 1, first_number, first_text

@@ -48,20 +48,20 @@ SHARED = frozenset({"all_gather", "reduce_scatter", "alltoall", "alltoallv", "ga
 TYPE = "|".join(sorted(TYPE_BYTES, key=len, reverse=True))
 OP = "|".join(sorted(OPS, key=len, reverse=True))
 
-_LIKE = patterns("evidence/nccl_tests/lines", "words")
+LIKE = patterns("evidence/nccl_tests/lines", "words")
 _BY_LETTERS = {name.replace("_", ""): name for name in COLLECTIVES} | {"bcast": "broadcast"}
 """Collectives by their letters, however a name writes them."""
 
 
 def collective_of_binary(text: str) -> str:
     """The collective whose `*_perf` program a line names, "" where it names none."""
-    match = _LIKE["binary"].search(text)
+    match = LIKE["binary"].search(text)
     return match[1] if match else ""
 
 
 def collective_of_name(name: str) -> str:
     """The collective that a file's name speaks of, "" where it speaks of none or of several."""
-    spellings = _LIKE["in_name"].findall(name.rsplit("/", 1)[-1])
+    spellings = LIKE["in_name"].findall(name.rsplit("/", 1)[-1])
     named = {_BY_LETTERS[re.sub(r"[-_]", "", text).lower().replace("2", "to")] for text in spellings}
     return named.pop() if len(named) == 1 else ""
 
@@ -74,19 +74,16 @@ def version_of_code(code: int) -> str:
     return f"{code // big}.{code % big // 100}.{code % 100}"
 
 
-PARAMETERS = regex(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
-NCCL_VERSION = regex(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
-ENVIRONMENT = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set (?:by environment )?to (\S.{0,300})")
 """Transports write `NCCL_IB_HCA set to mlx5_0`, the reader of settings `set by environment to`."""
 
 
 def parameters_of(text: str) -> dict[str, str] | None:
     """`nThread 1 nGpus 8 minBytes 8 ... graph: 0` by name; None for any other line."""
-    match = PARAMETERS.search(text)
+    match = LIKE["parameters"].search(text)
     if match is None:
         return None
     parameters = {"nThread": match[1], "nGpus": match[2]}
-    for name, value in _LIKE["pair"].findall(match[3][:2000]):
+    for name, value in LIKE["pair"].findall(match[3][:2000]):
         parameters.setdefault(name, value)
     return parameters
 
@@ -149,7 +146,7 @@ def without_records(text: str, hosts: frozenset[str], words: re.Pattern[str], *,
         if ends:
             at += len(host) - len(max(ends, key=len))
         elif in_row or text[:at].strip()[:1].isdigit():
-            glued = _LIKE["glued"].match(host) or words.match(host)
+            glued = LIKE["glued"].match(host) or words.match(host)
             at += glued.end() if glued else 0
     return text[:at], text[at:]
 
@@ -182,7 +179,6 @@ def commands_of(known: Mapping[str, CommandSetting]) -> dict[str, Origin]:
     return {name: given.command for name, given in known.items() if given.command is not None}
 
 
-TITLE = regex(r"(?:(?:\b(?:size|bytes)\s+(?:count|N)|\bN)\s+type)\b.{0,300}?\bbusbw\b.*")
 PREAMBLE = regex(rf"(?<![\w.+-])(\d{{1,20}})[ \t]+(?:(\d{{1,20}})[ \t]+)?({TYPE})(?![\w.])(?:[ \t]+({OP})(?![\w.]))?")
 """size, count, type and operation of a row, anywhere in a line. NCCL 1's own table had one number alone."""
 MAX_CELLS = 40
@@ -213,7 +209,7 @@ class Title:
 
 def title_of(text: str) -> Title | None:
     """The columns that a title row names. v1 wrote milliseconds, and `bytes N` or `N` for `size count`."""
-    match = TITLE.search(text)
+    match = LIKE["title"].search(text)
     if match is None:
         return None
     parts: list[list[str]] = [[]]
@@ -241,7 +237,7 @@ def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple
     """A row that begins in this text, with the rest of the text after its preamble; None where none begins."""
     match = PREAMBLE.search(text)
     if match is None or (match[2] is None and (title is None or "N" not in title.preamble)):
-        match = _LIKE["other"].match(text)
+        match = LIKE["other"].match(text)
     if match is None:
         return None
     end = match.end(4) if match[4] else match.end(3)
@@ -269,10 +265,10 @@ def only_cells(text: str) -> bool:
 
 def _cells(text: str) -> tuple[list[str], str]:
     """The numbers at the start of a text, and what is left of it without the time stamp."""
-    text = _LIKE["stamp"].sub("", text, count=1)
+    text = LIKE["stamp"].sub("", text, count=1)
     cells: list[str] = []
     at = 0
-    while (match := _LIKE["cell"].match(text, at)) is not None:
+    while (match := LIKE["cell"].match(text, at)) is not None:
         cells.append(match[1])
         at = match.end()
     return cells, text[at:].strip()

@@ -124,7 +124,7 @@ class FabricLinks(OfPage):
         _offer_links(page, (link for link in listed_links(page.blob) if link.could is not None))
 
 
-_LIKE = patterns("evidence/network/lines", "ibnetdiscover")
+_LIKE = patterns("evidence/network/lines", "fabric")
 
 
 class IbNet(OfPage):
@@ -148,7 +148,6 @@ def _of_ports(blob: Blob) -> Iterator[FabricLink]:
 
 
 MAX_DEVICES = 1024
-_OF_LINES = patterns("evidence/network/lines", "counters")
 _OTHERWISE = {"symbol_errors": "symbol_error", "rx_crc_err_phy": "rx_crc_errors_phy"}
 
 
@@ -156,7 +155,7 @@ class CounterLines(OfPage):
     """Error counters by port."""
 
     def read_page(self, page: Page) -> None:
-        rows = [(line, match) for line in page.lines() if (match := _OF_LINES["line"].match(line.text[:MAX_LINE]))]
+        rows = [(line, match) for line in page.lines() if (match := _LIKE["line"].match(line.text[:MAX_LINE]))]
         if 1 < len({match[1] for _, match in rows}) <= MAX_DEVICES:
             for line, match in rows:
                 port = page.draft.nic(rdma=match[1]).child("port", 1)

@@ -60,7 +60,7 @@ from topodiag.words.own_data import own_data, patterns
 
 MAX_COUNTERS = 20_000
 """Counters read of one interface; drivers with a counter for each of 128 queues and 40 names stay below."""
-_OF_ETHTOOL = patterns("evidence/network/lines", "ethtool")
+_LIKE = patterns("evidence/network/lines", "interfaces")
 _SETTINGS = "Settings for "
 _STATISTICS = "NIC statistics:"
 _MODES = "Supported link modes"
@@ -100,7 +100,7 @@ def _blocks(page: Page) -> Iterator[_Block]:
     name, block = of_item, _Block("", False)
     for line in page.lines():
         text = line.bare
-        if (asked := _OF_ETHTOOL["command"].search(text)) is not None:
+        if (asked := _LIKE["command"].search(text)) is not None:
             yield block
             name, block = asked[2], _Block(asked[2] if asked[3] else "", bool(asked[1] and asked[3]))
         elif text.startswith(_SETTINGS):
@@ -146,7 +146,7 @@ def _read_counters(page: Page, block: _Block) -> None:
     for line in block.lines:
         name, _, cell = line.bare.rpartition(":")
         count = words.count(cell) if name and cell.strip().isdecimal() else None
-        of_a_queue = _OF_ETHTOOL["of_a_queue"].match(name) is not None and not any(word in name for word in _OF_A_LOSS)
+        of_a_queue = _LIKE["of_a_queue"].match(name) is not None and not any(word in name for word in _OF_A_LOSS)
         if count is None or kept >= MAX_COUNTERS or of_a_queue:
             continue
         kept += 1
@@ -197,7 +197,6 @@ def _said(text: str) -> Iterator[tuple[str, object]]:
         yield "lossless", tuple(int(cell[0]) for cell in cells if cell[:1].isdecimal() and cell[1:] == ":on")
 
 
-_OF_IP = patterns("evidence/network/lines", "ip")
 _MAX_INTERFACES = 65_536
 _COUNTED = ("bytes", "packets", "errors", "dropped")
 
@@ -258,7 +257,7 @@ def _read_entry(page: Page, entry: dict[str, Any]) -> None:
 
 def _begun(line: Line, text: str) -> Entity | None:
     """The interface that a line begins, with what the line says of it."""
-    head, brief = _OF_IP["head"].match(text), _OF_IP["brief"].match(text)
+    head, brief = _LIKE["head"].match(text), _LIKE["brief"].match(text)
     if head is not None and words.device_name(head[1]):
         entity, flags = line.page.draft.netdev(head[1]), set(head[3].split(","))
         named = dict(pairwise(text[head.end() :].split()))
@@ -295,14 +294,14 @@ def _fill(  # noqa: PLR0917 - what the forms of the first line say
 
 def _listed(text: str) -> tuple[str, list[str]] | None:
     """Interface and addresses of a line that stands for itself (`-o`, `-br`); None for another line."""
-    if (match := _OF_IP["one_line"].match(text)) is not None:
+    if (match := _LIKE["one_line"].match(text)) is not None:
         addresses = [_address(match[2])]
-    elif (match := _OF_IP["brief"].match(text)) is not None:
+    elif (match := _LIKE["brief"].match(text)) is not None:
         addresses = [address_of(cell.partition("/")[0]) for cell in (match[4] or "").split()]
     return (match[1], addresses) if match is not None and words.device_name(match[1]) and all(addresses) else None
 
 
 def _address(text: str) -> str:
     """The address of one line of a block, "" for another line."""
-    match = _OF_IP["inet"].match(text)
+    match = _LIKE["inet"].match(text)
     return address_of(match[1]) if match else ""

@@ -47,7 +47,6 @@ where no other adapter is known. Format: MFT 4.20 to 4.30, user manual, mlxlink 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
 
 from topodiag.evidence.draft import UNNAMED_NIC, Entity
 from topodiag.evidence.fabric_links import LANE_GBPS
@@ -55,11 +54,12 @@ from topodiag.evidence.interface import behind, to_int
 from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import NotObserved
 from topodiag.words.own_data import own_data, patterns
 
+_BEGINS = patterns("evidence/network/lines", "blocks")
 _QUOTE = "'"
 _MELLANOX = 0x02C9
 """NVIDIA's (Mellanox') vendor id in verbs, an IEEE OUI; its part ids are the numbers of its MT names."""
@@ -98,14 +98,11 @@ class _Place:
 class _Blocks(OfPage):
     """Devices and ports in blocks."""
 
-    begins: ClassVar[re.Pattern[str]]
-    """The line that names a device; its second group, where it has one, is the number of a port."""
-
     def read_page(self, page: Page) -> None:
         place: _Place | None = None
         for line in page.lines():
             text = line.bare
-            if (head := self.begins.match(text)) is not None:
+            if (head := _BEGINS[self.kind].match(text)) is not None:
                 place = _begin(line, head, place)
             elif "IB device" in text and ("' failed" in text or "can't be found" in text):
                 line.leave("the tool could not read it")
@@ -122,19 +119,13 @@ class _Blocks(OfPage):
 class Ibstat(_Blocks):
     """RDMA devices from `ibstat`: all of them (`CA 'mlx5_0'`), or one port (`CA: 'mlx5_0'`)."""
 
-    begins = regex(r"CA:?\s+'([^']{1,64})'\s*\Z")
-
 
 class Ibstatus(_Blocks):
     """RDMA ports from `ibstatus`. The default GID is left aside: it says neither its index nor its type."""
 
-    begins = regex(r"Infiniband device '([^'\n]{1,64})' port ([0-9]{1,3}) status:")
-
 
 class IbvDevinfo(_Blocks):
     """RDMA devices from `ibv_devinfo`, with and without `-v`."""
-
-    begins = regex(r"hca_id:\s*(\S{1,64})\s*\Z")
 
 
 def _begin(line: Line, head: re.Match[str], before: _Place | None) -> _Place | None:

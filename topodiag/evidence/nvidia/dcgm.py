@@ -52,7 +52,7 @@ from topodiag.evidence.interface import MAX_LINE, reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import NUMBERS, UUID, bounded, event_reasons
 from topodiag.evidence.page import Line, OfPage, Page
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Event, Trust
 from topodiag.model.provenance import NotObserved, Origin
@@ -66,7 +66,7 @@ MAX_RECORDS = 20_000
 MAX_XID = 9999
 _BLANKS = range((1 << 31) - 16, (1 << 31) - 8)
 _FP_BLANK = 1 << 47
-_LINK = regex(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_(?:L([0-9]{1,2})|TOTAL)")
+_LIKE = patterns("evidence/nvidia/lines", "dcgm")
 _XID, _XID_COUNT = "XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
 HEAT = "tviol"
 """What nvidia-smi's monitor calls it where heat holds the clock: 1 where it does."""
@@ -111,7 +111,9 @@ class DcgmExporter(OfPage):
             return
         for record in latest.values():
             _offer(record, buses.get(record.index))
-        totals = [record for record in latest.values() if (link := _LINK.fullmatch(record.field)) and not link[2]]
+        totals = [
+            record for record in latest.values() if (link := _LIKE["link"].fullmatch(record.field)) and not link[2]
+        ]
         page.draft.tables.append(Table(tuple(
             Row({GPU: str(total.index), f"{TOTAL}{total.field}": str(total.value)}, total.line.origin)
             for total in totals
@@ -162,7 +164,7 @@ def _offer_nvlink(gpu: Entity, record: GpuField, origin: Origin) -> None:
             gpu.child("fabric", 0).offer("status", "success", origin)
     elif field == "FABRIC_MANAGER_ERROR_CODE" and count:
         gpu.child("fabric", 0).offer("status", NUMBERS["nvml-errors"].get(count, f"error {count}"), origin)
-    elif (link := _LINK.fullmatch(field)) is not None and link[2] and int(link[2]) < MAX_LINKS:
+    elif (link := _LIKE["link"].fullmatch(field)) is not None and link[2] and int(link[2]) < MAX_LINKS:
         gpu.child("nvlink", int(link[2])).count(link[1].lower(), count, origin)
 
 
@@ -231,7 +233,6 @@ MAX_SENTENCES = 10_000
 
 FAILED = "failed_tests"
 """The field of a GPU, or of a node whose GPU no row names, that holds the sentences on its failed tests."""
-_LIKE = patterns("evidence/nvidia/lines", "dcgm")
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""

@@ -160,9 +160,6 @@ def task_of(text: str) -> str:
 # --- what the fields of an event are called --------------------------------------------------------------------------
 
 _TABLES = own_data("evidence/nccl_log/grammar/job_lines")
-_CLOCK = compiled(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?![\d:])")
-_RANK = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
-_PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
 """Of the fingerprint of a call, as torch prints it."""
 
 
@@ -222,7 +219,7 @@ def _calls(taken: LineMatch, _what: str, _text: str) -> Named:
     details = {"ranks": ",".join(str(fields[name]) for name in ("rank", "peer") if name in fields)}
     calls = {"one": fields.get("value", fields.get("size", "")), "other": fields.get("name", "")}
     for side, call in calls.items():
-        parts = dict(_PART.findall(str(call)))
+        parts = dict(_WORDS["part"].findall(str(call)))
         words = (parts.get(name, "") for name in ("OpType", "TensorShape", "TensorDtypes"))
         details[side] = " ".join(filter(None, words)) if parts else str(call)
         details[f"{side}_seq"] = parts.get("SequenceNumber", "")
@@ -233,7 +230,7 @@ def _accused(taken: LineMatch, what: str, text: str) -> Named:
     """What a line says of ranks as a verdict of its writer (`told`)."""
     ranks = [str(taken.fields["rank"])] if "rank" in taken.fields else []
     if what == MISMATCH:
-        ranks = ranks or list(dict.fromkeys(_RANK.findall(unwrap(text).text)))
+        ranks = ranks or list(dict.fromkeys(_WORDS["rank"].findall(unwrap(text).text)))
     return {"told": "1", "ranks": ",".join(ranks)}
 
 
@@ -242,7 +239,7 @@ def _started(taken: LineMatch, what: str, text: str) -> Named | None:
     `at`, where they meet; `clock`, seconds of the day. None for starts of one process or node."""
     if int(taken.fields["expected"]) < 2:
         return None
-    clock = _CLOCK.search(text) if what == "rank" else None
+    clock = _WORDS["clock"].search(text) if what == "rank" else None
     time_s = str(int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3])) if clock is not None else ""
     return _named(taken) | {"clock": time_s}
 

@@ -10,23 +10,19 @@ What programs and people put round the lines of a text without a word of their o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
 from topodiag.evidence.nccl_log.input.json_lines import JOB_EVENTS, JSON_LINES, WRAPPED_LINES, json_lines
 from topodiag.evidence.signatures.literals import parts_of_lines, plain
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
-from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
-from topodiag.words.own_data import own_data
+from topodiag.words.own_data import byte_patterns, patterns
 
 COLOURS, QUOTED, LABELLED = "colours", "quoted", "label:"
 OF_CONTAINERS = (f"{LABELLED}compose", f"{LABELLED}pod")
 """Labels that say neither rank nor time: taken off the lines of jobs, too."""
-_MARK = regex(rb"^>[ \t]?", re.M)
-_OF_JOBS = regex(rb"\s{0,8}0\d\d \(\d{1,12}\.\d{3}\.\d{3}\) ")
-_JOB_ENDED = regex(rb"^(005 \(.{1,80} Job terminated\.)\r?\n[ \t]{1,8}(\([01]\) .{1,80})$", re.M)
+_BYTES = byte_patterns("evidence/nccl_log/input/wrapped_lines", "bytes")
 """SOURCE: HTCondor src/condor_utils/condor_event.cpp (ULogEvent::formatHeader, TerminatedEvent::formatBody)."""
 _MOST_OF_EVENT = 1 << 12
 """Bytes of an event that tell how its job ended."""
@@ -42,7 +38,7 @@ def dress_of(head: bytes) -> Iterator[str]:
     lines = [line for line in head.splitlines() if line.strip()]
     if len(lines) > 1 and all(line.startswith(b">") for line in lines[:-1]):  # the last one may be cut
         yield QUOTED
-    if head.lstrip().startswith(b"0") and _OF_JOBS.match(head) is not None:
+    if head.lstrip().startswith(b"0") and _BYTES["of_jobs"].match(head) is not None:
         yield JOB_EVENTS
 
 
@@ -64,7 +60,11 @@ def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
         return _whole_events(blocks)
     if layer.startswith(LABELLED):
         return _without_labels(blocks, layer.removeprefix(LABELLED))
-    return plain(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in parts_of_lines(blocks, _LONGEST))
+    return (
+        plain(blocks)
+        if layer == COLOURS
+        else (_BYTES["mark"].sub(b"", part) for part in parts_of_lines(blocks, _LONGEST))
+    )
 
 
 def _whole_events(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -73,9 +73,9 @@ def _whole_events(blocks: Iterator[bytes]) -> Iterator[bytes]:
         text = held + part
         last = (b"\n" + text).rfind(b"\n005 (", max(0, len(text) - _MOST_OF_EVENT))
         done = text[:last] if last >= 0 else text
-        yield _JOB_ENDED.sub(rb"\1 \2\n", done)
+        yield _BYTES["job_ended"].sub(rb"\1 \2\n", done)
         held = text[len(done) :]
-    yield _JOB_ENDED.sub(rb"\1 \2\n", held)
+    yield _BYTES["job_ended"].sub(rb"\1 \2\n", held)
 
 
 def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
@@ -87,7 +87,7 @@ def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 MOST_PIECES = 4
 """Lines that one record was broken into, at most, behind its first one."""
 
-_LIKE = {name: regex(text) for name, text in own_data("evidence/nccl_log/input/wrapped_lines").items()}
+_LIKE = patterns("evidence/nccl_log/input/wrapped_lines", "text")
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
 
 
