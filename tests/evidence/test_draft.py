@@ -125,7 +125,7 @@ def test_names_are_read_in_any_spelling() -> None:
 
 
 def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
-    return [(sample.name, dict(sample.labels), sample.value) for sample in samples_of(Blob("m", text.encode()), "x_")]
+    return [(name, dict(labels), value) for name, labels, value, _, _ in samples_of(Blob("m", text.encode()), "x_")]
 
 
 def test_a_sample_is_a_name_labels_and_a_value() -> None:

@@ -136,7 +136,7 @@ PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 
 
 def shown(text: str) -> list[tuple[str, str, str]]:
-    return [(file.op, file.path, file.text) for file in shown_files(text)]
+    return [shown[1:] for shown in shown_files(text)]
 
 
 def test_what_follows_the_next_prompt_is_not_of_the_file() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from topodiag.evidence.interface import ESCAPED, Blob
-from topodiag.lazy import dataclass
 from topodiag.words.own_data import patterns
 from topodiag.words.units import read_number
 
@@ -20,15 +19,9 @@ SAMPLE = _LIKE["line"]
 """Name, labels without their braces, value and time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One value of one series. `labels` as the exporter gave them, also where a server has renamed them."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
-    line: int
-    text: str
+Sample = tuple[str, Mapping[str, str], float, int, str]
+"""One value of one series: its name, the labels as the exporter gave them, also where a server has renamed them, the
+value, and the number and text of the line."""
 
 
 def labels_of(text: str) -> dict[str, str]:
@@ -50,7 +43,7 @@ def samples_of(blob: Blob, prefix: str) -> Iterator[Sample]:
             continue
         value = read_number(match[3])
         if value is not None:
-            yield Sample(match[1], labels_of(match[2] or ""), value, number, text)
+            yield match[1], labels_of(match[2] or ""), value, number, text
 
 
 def whole(value: float) -> int | None:

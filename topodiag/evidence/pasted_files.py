@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.words.own_data import own_data, patterns
 
 MAX_LINE = 4096
@@ -33,14 +33,8 @@ LOOSE_PROMPT = r"[^\n$#]{0,120}[$#] ?"
 _ERRNO: Mapping[str, str] = own_data("evidence/words")["errno"]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One line of a tree file (evidence/tree.py) and the line of the paste that it stands for."""
-
-    line: int
-    op: str
-    path: str
-    text: str
+Shown = tuple[int, str, str, str]
+"""The line of a paste, and the line of a tree file (evidence/tree.py) that it stands for: its sign, path and text."""
 
 
 def shown_files(text: str) -> Iterator[Shown]:
@@ -82,14 +76,14 @@ class _Paste:
         elif self.path and self.left:
             self.left -= 1
             self.seen.add(self.path)
-            yield Shown(number, "=", self.path[1:], line)
+            yield number, "=", self.path[1:], line
         elif self.folder:
             yield from _in_folder(number, self.folder, line)
 
     def _once(self, number: int, op: str, path: str, text: str) -> Iterator[Shown]:
         if path not in self.seen:
             self.seen.add(path)
-            yield Shown(number, op, path[1:], text)
+            yield number, op, path[1:], text
 
 
 def _one(path: str) -> str:
@@ -102,15 +96,15 @@ def _in_folder(number: int, folder: str, line: str) -> Iterator[Shown]:
     long = _LIKE["long"].match(line)
     if long is not None:
         op, text = (">", long[2]) if long[2] else ("d", "")
-        yield Shown(number, op, f"{folder[1:]}/{long[1]}", text)
+        yield number, op, f"{folder[1:]}/{long[1]}", text
     elif _LIKE["listed"].match(line) and not line.startswith("total "):
         for name in line.split():
-            yield Shown(number, "d", f"{folder[1:]}/{name}", "")
+            yield number, "d", f"{folder[1:]}/{name}", ""
 
 
 @lru_cache(maxsize=8)
 def _paths(text: str) -> tuple[str, ...]:
-    return tuple(shown.path for shown in shown_files(text))
+    return tuple(path for _, _, path, _ in shown_files(text))
 
 
 _TREE_LINE = regex(r"^[=>x!d] /?(\S{1,200})", re.MULTILINE)

@@ -56,8 +56,8 @@ def read_tree(blob: Blob, parsed: Parsed[Any]) -> dict[str, TreeFile]:
     files: dict[str, TreeFile] = {}
     if blob.item is None and _TREE_LINE.search(blob.text) is None:
         parsed.partial = True
-        for shown in shown_files(blob.text):
-            _put(_file(files, shown.path, shown.line), shown.op, shown.text, shown.line)
+        for number, op, path, text in shown_files(blob.text):
+            _put(_file(files, path, number), op, text, number)
         return files
     for number, line in blob.lines():
         if not line or line.startswith("#"):

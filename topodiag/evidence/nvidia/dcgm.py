@@ -92,19 +92,18 @@ class DcgmExporter(OfPage):
         latest: dict[tuple[int, str, str], GpuField] = {}
         hosts: dict[str, int] = {}
         buses: dict[int, str] = {}
-        for sample in samples_of(page.blob, "DCGM_"):
-            labels = sample.labels
-            hosts.setdefault(labels.get("Hostname", ""), sample.line)
+        for name, labels, value, number, text in samples_of(page.blob, "DCGM_"):
+            hosts.setdefault(labels.get("Hostname", ""), number)
             index = to_int(labels.get("gpu"), low=0, high=MAX_INDEX)
-            blank = sample.value >= _FP_BLANK or sample.value in _BLANKS
+            blank = value >= _FP_BLANK or value in _BLANKS
             if index is None or any(labels.get(part) for part in _PARTS) or blank or len(latest) >= MAX_RECORDS:
                 continue
             if (bus_id := normalise_bus_id(labels.get("pci_bus_id", ""))) is not None:
                 buses[index] = bus_id
-            field = sample.name.removeprefix("DCGM_FI_DEV_")
+            field = name.removeprefix("DCGM_FI_DEV_")
             key = (index, field, labels.get("xid", ""))
             latest.pop(key, None)
-            latest[key] = GpuField(index, field, sample.value, Line(page, sample.line, sample.text), labels)
+            latest[key] = GpuField(index, field, value, Line(page, number, text), labels)
         if len(hosts) > 1:
             why = f"metrics of {len(hosts)} hosts in one text: give each host's own"
             Line(page, sorted(hosts.values())[1], "").leave(why)

@@ -49,16 +49,6 @@ class MatrixRow:
     """Whether the cell of the row's own column is `X`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """One table. `is_p2p`: its words are those of `topo -p2p`. `command` holds the arguments of an `nvidia-smi topo`
-    line that stands before it, if any."""
-
-    rows: tuple[MatrixRow, ...]
-    is_p2p: bool
-    command: str = ""
-
-
 @dataclass(slots=True)
 class Matrices:
     """The matrices of a text. `nics` are the RDMA devices that columns stand for, by the legend; `notes` sentences of
@@ -72,8 +62,8 @@ class Matrices:
 def read_matrices(page: Page) -> Matrices:
     """Every matrix, NIC name and note of the text; never raises."""
     read = Matrices()
-    tables: list[_Table] = []
-    table: _Table | None = None
+    tables: list[Matrix] = []
+    table: Matrix | None = None
     command, notes, cells = "", 0, 0
     for number, raw in page.blob.lines():
         text = _LIKE["colours"].sub("", raw[:MAX_LINE]).replace("\\t", "\t")
@@ -93,13 +83,13 @@ def read_matrices(page: Page) -> Matrices:
             else:
                 read.notes.append(bare[:200])
         elif (header := _header(text)) is not None:
-            table = _Table(Line(page, number, " ".join(header[0])[:200]), *header, command)
+            table = Matrix(Line(page, number, " ".join(header[0])[:200]), *header, command)
         elif table is not None and (row := _plain_cells(table, text)) is not None:
             cells += table.add(Line(page, number, bare[:200]), *row, full=cells > MAX_CELLS)
             if table.rows and table not in tables[-1:]:
                 tables.append(table)
                 command = ""  # it is that of one table
-    read.matrices += (matrix for table in tables[:MAX_MATRICES] if (matrix := table.whole()) is not None)
+    read.matrices += filter(Matrix.is_whole, tables[:MAX_MATRICES])
     return read
 
 
@@ -111,22 +101,22 @@ def _nic(text: str) -> tuple[str, str] | None:
 
 
 @dataclass(slots=True, eq=False)
-class _Table:
-    """A table while its rows come: the line of its header, the labels of its columns, and which columns of affinity
-    follow. `torn` says why no row can be trusted."""
+class Matrix:
+    """One table: the line of its header, the labels of its columns, and which columns of affinity follow. `command` has
+    the arguments of an `nvidia-smi topo` line that stands before it, if any; `torn` says why no row can be trusted."""
 
     line: Line
     labels: tuple[str, ...]
     tail: tuple[str, ...]
     command: str
-    rows: dict[str, MatrixRow] = field(default_factory=dict)
+    rows: list[MatrixRow] = field(default_factory=list)
     torn: str = ""
 
     def add(self, line: Line, label: str, cells: list[str], tail: dict[str, str], *, full: bool) -> int:
         """Take a row with the cells that can be; an impossible cell is left out, and said. How many cells it has."""
         if not any(_is_path_word(word) for word in cells):
             return 0
-        if label in self.rows:
+        if any(row.label == label for row in self.rows):
             line.leave(f"a second row of {label}")
             return 0
         if full or len(self.rows) >= MAX_ROWS:
@@ -146,18 +136,22 @@ class _Table:
                 good[column] = word
             elif word:
                 line.leave(f"unknown word {word[:20]!r} for {label} and {column}")
-        self.rows[label] = MatrixRow(label, line, good, tail, has_self)
+        self.rows.append(MatrixRow(label, line, good, tail, has_self))
         return len(cells)
 
-    def whole(self) -> Matrix | None:
-        """The matrix that the rows make; left with the reason where it cannot be used."""
-        if why := self.torn or _contradiction(self.rows.values()):
+    @property
+    def is_p2p(self) -> bool:
+        """Whether its words are those of `topo -p2p`."""
+        words = [word for row in self.rows for word in row.cells.values()]
+        return 2 * sum(word in P2P_WORDS for word in words) > len(words)
+
+    def is_whole(self) -> bool:
+        """Whether it can be used; left with the reason where it cannot."""
+        if why := self.torn or _contradiction(self.rows):
             self.line.leave(f"the matrix is not used: {why}")
-            return None
-        self.line.page.parsed.records.append(self.line.number)
-        words = [word for row in self.rows.values() for word in row.cells.values()]
-        is_p2p = 2 * sum(word in P2P_WORDS for word in words) > len(words)
-        return Matrix(tuple(self.rows.values()), is_p2p, self.command)
+        else:
+            self.line.page.parsed.records.append(self.line.number)
+        return not why
 
 
 def path_word(word: str) -> str | None:
@@ -204,7 +198,7 @@ def _header(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return labels, tuple(_TAIL.get(match[0][:3].upper(), "numa") for match in tail[:8])
 
 
-def _plain_cells(header: _Table, line: str) -> tuple[str, list[str], dict[str, str]] | None:
+def _plain_cells(header: Matrix, line: str) -> tuple[str, list[str], dict[str, str]] | None:
     """Label, cells in column order and affinity cells of a row in nvidia-smi's layout; None when it is no row."""
     offset = len(line) - len(line.lstrip(_DECORATION))
     text = line[offset:].rstrip("`\"'\r\n")
@@ -225,7 +219,7 @@ def _plain_cells(header: _Table, line: str) -> tuple[str, list[str], dict[str, s
     return words[0], words[1 : count + 1], tail
 
 
-def _is_row(header: _Table, words: list[str]) -> bool:
+def _is_row(header: Matrix, words: list[str]) -> bool:
     if len(words) < 2 or not _LIKE["label"].fullmatch(words[0]):
         return False
     if words[0] in header.labels:
@@ -236,7 +230,7 @@ def _is_row(header: _Table, words: list[str]) -> bool:
     return len(following) == len(header.labels) and all(_is_path_word(word) for word in following)
 
 
-def _tabbed_tail(header: _Table, fields: list[str]) -> dict[str, str]:
+def _tabbed_tail(header: Matrix, fields: list[str]) -> dict[str, str]:
     """Affinity cells by name. nvidia-smi writes an empty field before `GPU NUMA ID`: surplus empty ones are dropped."""
     surplus = len(fields) - len(header.tail)
     for at in range(len(fields) - 1, -1, -1):

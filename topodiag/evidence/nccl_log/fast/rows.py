@@ -35,7 +35,6 @@ from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean
 from topodiag.evidence.nccl_log.grammar.spoken import speaking, stated_of
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, WORDED, Column, Positions, Table, used
 from topodiag.evidence.nccl_log.tables.facts import table as table_of
-from topodiag.lazy import dataclass
 
 _SEQUENCE = 16
 """Bits for the records that share a line."""
@@ -242,11 +241,5 @@ def shape(message: str) -> str:
     return _NUMBERS.sub("#", _HEXES.sub("x", message[:1000]))[:_SHAPE]
 
 
-@dataclass(frozen=True, slots=True)
-class SlowRecord:
-    """What a record or an application said: line of the block, place among the line's records, thread, rows."""
-
-    line: int
-    index: int
-    thread: int
-    rows: Rows
+SlowRecord = tuple[int, int, int, Rows]
+"""What a record or an application said: line of the block, place among the line's records, thread, rows."""

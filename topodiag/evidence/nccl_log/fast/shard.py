@@ -182,7 +182,7 @@ class Shard:
         """One physical line of the block that is read by itself."""
         for index, (key, rows, understood) in enumerate(scan_rows.rows_of_line(raw)):
             self.count(understood is not None, understood is True)
-            self._slow.append(scan_rows.SlowRecord(line, index, self._thread(key), rows))
+            self._slow.append((line, index, self._thread(key), rows))
 
     def stamps(self, fronts: list[bytes]) -> Ints:
         """Bits of the seconds that stand in what precedes ` NCCL INFO `."""
@@ -213,9 +213,9 @@ class Shard:
             self._process.append(self._processes.setdefault((file, host, pid), len(self._processes)))
         process = np.array(self._process or [0], dtype=np.int64)
         slow = [
-            (naming.thread, naming.line, _signed(columns["ctx"]), naming.index, columns.get("event") == "start")
-            for naming in self._slow
-            for _, columns in naming.rows
+            (thread, line, _signed(columns["ctx"]), index, columns.get("event") == "start")
+            for line, index, thread, rows in self._slow
+            for _, columns in rows
             if columns.get("ctx")
         ]
         start = self.texts.code("start")
@@ -300,12 +300,12 @@ class Shard:
     def _slow_rows(self) -> None:
         """Rows of lines that were read one by one."""
         # Stable: records that share a line stay in order.
-        namings = sorted(self._slow, key=lambda naming: naming.line)
-        if not namings:
+        slow = sorted(self._slow, key=lambda record: record[0])
+        if not slow:
             return
-        line, index, thread = np.array([(read.line, read.index, read.thread) for read in namings], dtype=np.int64).T
+        line, index, thread = np.array([record[:3] for record in slow], dtype=np.int64).T
         lines = self._placed({"line": line, "thread": thread}, index)
-        codes = [self.messages.add(read.rows, understood=True) for read in namings]
+        codes = [self.messages.add(rows, understood=True) for *_, rows in slow]
         self._said.append({**lines, "message": np.array(codes, dtype=np.int64)})
 
     def facts(self) -> Facts:
