@@ -12,10 +12,10 @@ import topodiag
 from tests.evidence.filled import read, text_of, value
 from tests.scanned import node_at
 from tests.tables import examples, texts
-from topodiag.evidence.hwloc.hwloc_xml import link_gbs
 from topodiag.evidence.intake.same_node import host_of_text
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.registry import source
+from topodiag.hardware.catalog import pcie_line_gbs
 from topodiag.model.cpulist import parse_cpulist, parse_cpumask
 from topodiag.model.devices import PciDevice
 from topodiag.model.errors import InputError
@@ -81,7 +81,7 @@ def _function(node: Node, device: PciDevice) -> Iterator[str]:
     code = device.class_code.get(0) >> 8
     ids = f"[{device.vendor.get(0):04x}:{device.device.get(0):04x}]"
     own = f"[{device.subsystem_vendor.get(0):04x}:{device.subsystem_device.get(0):04x}]"
-    speed = link_gbs(device.gen.value, device.width.value) if device.gen.value and device.width.value else 0
+    speed = pcie_line_gbs(device.gen.value, device.width.value) if device.gen.value and device.width.value else 0
     kind = 'Bridge" bridge_type="1-1' if code == 0x0604 else "PCIDev"
     place = f'pci_busid="{device.bus_id}" pci_type="{code:04x} {ids} {own} a1" pci_link_speed="{speed:.6f}"'
     yield f'<object type="{kind}" {place}>'
@@ -136,7 +136,7 @@ def test_any_bitmap_is_read_as_hwloc_writes_it(members: frozenset[int]) -> None:
 
 @examples("gen", "width", "rate")
 def test_rates_of_links_are_hwlocs(gen: int, width: int, rate: float) -> None:
-    assert link_gbs(gen, width) == pytest.approx(rate, abs=1e-6)
+    assert pcie_line_gbs(gen, width) == pytest.approx(rate, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -148,10 +148,7 @@ def read_files(notes: Notes) -> None:
 
 
 _HEADER = ["Module", "Size", "Used", "by"]
-_NEEDED = PEERMEM_MODULES | {
-    "nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "rdma_cm", "amdgpu",
-    "gdrdrv",
-}  # fmt: skip
+_NEEDED = PEERMEM_MODULES | {*own_data("evidence/host/names")["needed_modules"]}
 _STARTS = (_HEADER[0], *_NEEDED)
 
 

@@ -138,9 +138,7 @@ _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 """enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""
 
-_FIRST_GENS, _LAST_128B = 2, 5
 _WIDTHS = (1, 2, 4, 8, 16)
-_GENERATIONS = range(1, 7)
 _LINK_MBS = (25_000, 20_000)
 """One NVLink and direction: 25 GB/s since NVLink 2, 20 GB/s in NVLink 1 (hwloc/topology-nvml.c)."""
 MOST_LINKS = 18
@@ -300,9 +298,9 @@ def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -
     top = (part.pcie_gen, part.pcie_width) if part is not None else (0, 0)
     fits = [
         (gen, width)
-        for gen in _GENERATIONS
+        for gen in range(1, top[0] + 1)
         for width in _WIDTHS
-        if gen <= top[0] and width <= top[1] and abs(link_gbs(gen, width) - speed) <= _SPEED_TOLERANCE * speed
+        if width <= top[1] and abs((catalog.pcie_line_gbs(gen, width) or 0.0) - speed) <= _SPEED_TOLERANCE * speed
     ]
     if len(fits) == 1:
         entity.put(place, gen=fits[0][0], width=fits[0][1])
@@ -310,15 +308,6 @@ def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -
     what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
     for name in ("gen", "width"):
         entity.offer(name, None, place, f"hwloc says {in_gbs(speed)}: {what}")
-
-
-def link_gbs(gen: int, width: int) -> float:
-    """hwloc's rate of a PCIe link, GB/s: 2.5 GT/s x gen at 8b/10b, from 8 GT/s on 128b/130b, Gen6 242B/256B."""
-    if gen <= _FIRST_GENS:
-        lane = 2.5 * gen * 0.8
-    else:
-        lane = 8.0 * 2 ** (gen - 3) * (128 / 130 if gen <= _LAST_128B else 242 / 256)
-    return lane * width / 8
 
 
 def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:

@@ -49,10 +49,6 @@ _STAGES_FIRST = "tp-cp-ep-pp-dp"
 _PARTS = frozenset({"world", "replicate", "shard"})
 """Numbers of ranks that are no dimension by themselves."""
 _OPEN = frozenset({"", "-1", "auto", "None"})
-_PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "16": "fp16", "fp8": "fp8"}
-_ZERO = {"full_shard": "3", "1": "3", "hybrid_shard": "3", "shard_grad_op": "2", "2": "2", "no_shard": "0", "3": "0",
-         "true": "3", "false": "2"}  # fmt: skip
-"""FSDP's strategies, by name and number, and whether it frees the weights after the forward pass, as ZeRO's stages."""
 _LIKE = patterns("evidence/layout/lines", "files")
 _FEW = 400
 """Lines in which the first word that is no comment stands."""
@@ -154,9 +150,9 @@ def _read(name: str, key: str, value: Any) -> str:
     if not name or value is None or isinstance(value, list) or "$" in text or text in _OPEN:
         return ""
     if name == "precision":
-        return _PRECISIONS.get(text.lower().partition("-")[0], "")
+        return str(_LISTED["precisions"].get(text.lower().partition("-")[0], ""))
     if name == "zero_stage":
-        return text if key.lower().endswith("stage") else _ZERO.get(text.lower(), "")
+        return text if key.lower().endswith("stage") else _LISTED["zero"].get(text.lower(), "")
     if text.lower() in ("true", "false"):
         return text.capitalize()
     return text.lower() if name in ("order", "activation") else text

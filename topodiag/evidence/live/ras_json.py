@@ -25,7 +25,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import own_data, patterns
 
 MAX_ANSWERS = 4096
 """Objects read from one text: a monitor of a day has fewer."""
@@ -34,11 +34,7 @@ _LIKE = patterns("evidence/live/lines", "ras")
 _READY, _IN_PROGRESS = 0, 7
 """ncclSuccess and ncclInProgress, src/nccl.h.in."""
 
-_ERRORS = {
-    1: "unhandled cuda error", 2: "unhandled system error", 3: "internal error", 4: "invalid argument",
-    5: "invalid usage", 6: "remote process exited or there was a network error",
-}  # fmt: skip
-"""ncclGetErrorString, src/init.cc v2.29."""
+_ERRORS: Mapping[str, str] = own_data("evidence/words")["nccl_results"]
 
 
 def answers_in_json(text: str, source: str) -> Iterator[RasAnswer]:
@@ -120,7 +116,7 @@ def _member(raw: Mapping[str, Any], origin: Origin) -> RasMember:
         state = "INIT" if init == _IN_PROGRESS else RUNNING
     launches = {str(name)[:40]: integer(given) for name, given in _dict(raw, "collective_counts").items()}
     counts = {name: value for name, value in launches.items() if value is not None}
-    error = _ERRORS.get(failed, f"error {failed}") if failed is not None else ""
+    error = _ERRORS.get(f"{failed}", f"error {failed}") if failed is not None else ""
     return RasMember(_rank(raw), _process(raw), state, counts, error=error, origin=origin)
 
 

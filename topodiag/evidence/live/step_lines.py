@@ -18,6 +18,7 @@ from math import fsum, prod
 from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
 from topodiag.words.own_data import own_data, patterns
+from topodiag.words.units import read_number
 
 _WORDS = own_data("evidence/live/steps")
 _SECONDS: Mapping[str, float] = _WORDS["seconds"]
@@ -327,8 +328,5 @@ def timed_batches(line: str) -> float | None:
 
 def number_of(text: str) -> float:
     """The number without its commas; 0 for one that is no number a step can have."""
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
-        return 0.0
+    value = read_number(text.replace(",", "")) or 0.0
     return value if 0 < value < 1e15 else 0.0

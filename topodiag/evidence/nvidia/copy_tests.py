@@ -34,18 +34,12 @@ from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import MAX_GPUS, to_float, to_int
 from topodiag.evidence.page import Line, OfPage, Page
 from topodiag.model.busid import normalise_bus_id
-from topodiag.words.own_data import patterns
+from topodiag.words.own_data import own_data, patterns
 
 _LIKE = patterns("evidence/nvidia/lines", "copy_tests")
 _ONE_WAY, _BOTH_WAYS = "Unidirectional P2P=Enabled", "Bidirectional P2P=Enabled Bandwidth "
 """The latter counts, by half, where a text has no table of one direction."""
-_TITLES = (
-    ("memcpy ", " GPU(row) ", " GPU(column) bandwidth (GB/s)", "gpus"),
-    ("memcpy ", " CPU(row) -> ", " GPU(column) bandwidth (GB/s)", "host"),
-    (_ONE_WAY, " Bandwidth ", "Matrix (GB/s)", "gpus"),
-)
-"""Words of a title, and what its table is of."""
-_OTHER_TITLE = ("matri", "memcpy", "sum ", "running ", "bidirectional", "latency", "cpu=", "gpu=")
+_TABLES = own_data("evidence/nvidia/names")["copy-tests"]
 _REACHES = "OK"
 """That CUDA lets a device reach another's memory, in the words of `nvidia-smi topo -p2p`. Why it does not let it has
 several words there, and none here."""
@@ -126,10 +120,10 @@ def _place(match: re.Match[str]) -> str:
 
 def _title(text: str, *, both: bool) -> str | None:
     """Which table begins here, empty for one that is left out, None where none begins."""
-    known = next((kind for *words, kind in _TITLES if all(word in text for word in words)), None)
+    known = next((kind for *words, kind in _TABLES["titles"] if all(word in text for word in words)), None)
     if known is None and both and _BOTH_WAYS in text:
         known = "gpus"
-    return "" if known is None and any(word in text.lower() for word in _OTHER_TITLE) else known
+    return "" if known is None and any(word in text.lower() for word in _TABLES["others"]) else known
 
 
 def _is_row(cells: list[str]) -> bool:

@@ -235,12 +235,6 @@ FAILED = "failed_tests"
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
-_OF_GPU = (
-    "pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud",
-    "inforom",
-)  # fmt: skip
-"""In names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
-
 
 _Said = tuple[int, str, str]
 """Of one sentence: the GPU, the field of the model, its value. Of all GPUs the index is -1."""
@@ -296,7 +290,7 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, _Sa
 
 def _failures(test: str, cell: str) -> Iterator[_Said]:
     """The GPUs that a row of the table of a diagnostic says failed, or that all passed."""
-    if not any(word in test.lower() for word in _OF_GPU):
+    if not any(word in test.lower() for word in _NAMES["dcgm-tests"]["of_gpus"]):
         return
     if cell == "Pass - All":
         yield -1, PASSED, test

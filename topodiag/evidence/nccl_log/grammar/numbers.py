@@ -6,6 +6,7 @@ import re
 from math import nan
 
 from topodiag.lazy import regex
+from topodiag.words.units import read_number
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -63,9 +64,5 @@ def device(digits: str | None) -> int:
 
 
 def seconds(digits: str | None) -> float:
-    if not digits or len(digits) > 24:
-        return nan
-    try:
-        return float(digits)
-    except ValueError:
-        return nan
+    value = read_number(digits or "")
+    return value if value is not None else nan
