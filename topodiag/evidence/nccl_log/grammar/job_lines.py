@@ -84,7 +84,7 @@ def peer_of(text: str) -> str:
     return str(address[1]) if address is not None else ""
 
 
-LAUNCHED, MET, TRIED, STALLED, MISMATCH = "launched", "met", "tried", "stalled", "mismatch"
+MET, TRIED, MISMATCH = "met", "tried", "mismatch"
 """Kinds of events of a job; `tried` is a connect that its program tries again."""
 
 WORDS = literals_of("collective", "framework", "launcher", "process")
@@ -110,16 +110,16 @@ def said_of(text: str) -> Said | None:
 
 @lru_cache(maxsize=4096)
 def _said_of(text: str) -> Said | None:
-    if (answer := _first(text, _BEFORE_ENDS)) is not None:
+    if (answer := _first(text, "before_ends")) is not None:
         return answer
-    end, fault, accused = end_of(text), fault_of(text), _first(text, _ACCUSED)
+    end, fault, accused = end_of(text), fault_of(text), _first(text, "accused")
     if end is None or end[1].get("how") == "exception":
         if not fault and (silent := unreached(text)):
             return "connect", silent
         # An exception that says how the calls of ranks differ is no end of one of them.
         end = accused if end is not None and accused is not None and accused[0] == MISMATCH else end
     if end is None and not fault:
-        return _first(text, _OF_TRANSPORT) or accused or _tried(text)
+        return _first(text, "transport") or accused or _tried(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == "contained" else "device", {})
     if fault:
@@ -136,7 +136,7 @@ def end_of(text: str) -> Said | None:
     crash, exception, killed, aborted, hung up, exit, died, not launched, loader, or context (a line of torch's summary
     that names rank or host, a function of NCCL in a stack).
     """
-    return _first(text, _ENDS)
+    return _first(text, "ends")
 
 
 def fault_of(text: str) -> str:
@@ -287,50 +287,21 @@ def _of_device(taken: LineMatch, what: str, _text: str) -> Named:
     return {"status": status, **named} if status else {}
 
 
-_Asked = Mapping[str, tuple[str, Callable[[LineMatch, str, str], Named | None]]]
-"""Events of the catalogue in the order in which a line is asked for them: the kind of an event of a job, "" where the
-catalogue's own name has it behind a dot, and what names its fields; None where the entry says nothing after all."""
-
-_BEFORE_ENDS: _Asked = {
-    "interrupted": ("ended", _named),
-    "note": ("note", _named),
-    "launched": (LAUNCHED, _started),
-    "met": (MET, _named),
-    "port taken": ("ended", _named),
-    "address shared": ("connect", _shared),
-    "awaited": (STALLED, _stalled),
-    "ib completion": ("ib completion", _of_device),
-    "refused": ("connect", _named),
-    "connect": ("connect", _of_device),
-    "timeout": ("timeout", _of_device),
-    "plugin": ("plugin", _of_device),
-    "cuda": ("cuda", _of_device),
-    "ib async": ("ib async", _of_device),
-    "remark": ("note", _named),
-    "peer closed": ("peer closed", _named),
-    "store": ("connect", _of_store),
-    "no answer": ("connect", _unanswered),
-    "blocked": ("connect", _named),
-    "gloo": ("connect", _of_gloo),
-    "gloo pair": ("connect", _of_gloo_pair),
-    "no launch": ("ended", _named),
-    "unheard": ("", _named),
-}
-_ENDS: _Asked = {
-    "calls differ": (MISMATCH, _calls),
-    "stalled": (STALLED, _stalled),
-    "ended": ("ended", _ending),
-    "job ended": ("ended", _ending),
-}
-_OF_TRANSPORT: _Asked = {"transport": ("", _named)}
-_ACCUSED: _Asked = {"accused": ("", _accused)}
+_DETAILS: Mapping[str, Callable[[LineMatch, str, str], Named | None]] = {
+    "launched": _started, "address shared": _shared, "store": _of_store, "no answer": _unanswered, "gloo": _of_gloo,
+    "gloo pair": _of_gloo_pair, "calls differ": _calls, "accused": _accused,
+    **dict.fromkeys(("awaited", "stalled"), _stalled), **dict.fromkeys(("ended", "job ended"), _ending),
+    **dict.fromkeys(("ib completion", "connect", "timeout", "plugin", "cuda", "ib async"), _of_device),
+}  # fmt: skip
+"""By event of the catalogue, what names the fields of a line where the tables of names and fields do not suffice; None
+where the entry says nothing after all."""
 
 
-def _first(text: str, asked: _Asked) -> Said | None:
+def _first(text: str, table: str) -> Said | None:
     """What the first of these events says that a line is taken for."""
-    for event, (kind, details) in asked.items() if of_job(text) else ():
+    for event, kind in _TABLES["kinds"][table].items() if of_job(text) else ():
         for what, taken in events_of_job(text, event):
-            named = details(taken, what, text)
+            named = _DETAILS.get(event, _named)(taken, what, text)
             if named is not None:
                 return kind or what, {name: value for name, value in named.items() if value}
     return None
