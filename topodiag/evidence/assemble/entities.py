@@ -292,12 +292,10 @@ def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
 
 
 def _ethernet_nic(device: NetDev) -> Nic:
-    speed = device.speed_mbps
+    speed, state = device.speed_mbps, {"up": "ACTIVE", "down": "DOWN"}.get(device.operstate.value or "")
     port = NicPort(
         number=1,
-        state=Fact({"up": "ACTIVE", "down": "DOWN"}[device.operstate.value], device.operstate.origin)
-        if device.operstate.value in ("up", "down")
-        else Fact(None, device.operstate.origin, "operstate says neither up nor down"),
+        state=Fact(state, device.operstate.origin, "" if state else "operstate says neither up nor down"),
         rate_gbps=Fact(speed.value / 1000, speed.origin) if speed.value is not None else Fact(why=speed.why),
         link_layer=Fact("Ethernet", device.kind.origin) if device.kind.get("ether") == "ether" else Fact(),
         active_mtu=device.mtu,

@@ -55,7 +55,7 @@ class _Machine:
     def run(self, data: bytes, max_steps: int) -> object:
         for code, value, at in islice(genops(data), max_steps):
             if code.name in _VALUES:
-                self.stack.append(value)
+                self.stack.append(_CONSTANTS.get(code.name, value))
             elif code.name == "STOP":
                 return self.stack.pop()
             elif code.name in _STEPS:
@@ -100,22 +100,19 @@ class _Machine:
 
 
 _READ_AHEAD = frozenset(("PROTO", "FRAME"))
+_CONSTANTS: Mapping[str, object] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 _VALUES = frozenset((
     "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINSTRING",
-    "SHORT_BINSTRING", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8",
+    "SHORT_BINSTRING", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8", *_CONSTANTS,
 ))  # fmt: skip
 """Instructions that carry the value which they add to the stack."""
 _STEPS: dict[str, Callable[[_Machine, Any], object]] = {
     "MARK": lambda m, _: m.mark(),
     "POP": lambda m, _: m.stack.pop(),
     "POP_MARK": lambda m, _: m.since_mark(),
-    "NONE": lambda m, _: m.stack.append(None),
-    "NEWTRUE": lambda m, _: m.stack.append(True),
-    "NEWFALSE": lambda m, _: m.stack.append(False),
     "EMPTY_LIST": lambda m, _: m.stack.append([]),
     "APPEND": lambda m, _: m.extend(m.last(1)),
     "APPENDS": lambda m, _: m.extend(m.since_mark()),
-    "EMPTY_TUPLE": lambda m, _: m.stack.append(()),
     "TUPLE": lambda m, _: m.stack.append(tuple(m.since_mark())),
     "TUPLE1": lambda m, _: m.stack.append(tuple(m.last(1))),
     "TUPLE2": lambda m, _: m.stack.append(tuple(m.last(2))),

@@ -23,11 +23,8 @@ def _cpus(text: str) -> str | None:
 
 
 _VALUES: Mapping[str, tuple[str, Convert]] = {
+    **{name: (name, whole(0, 0xFFFF)) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device")},
     "class": ("class_code", whole(0, 0xFFFFFF)),
-    "vendor": ("vendor", whole(0, 0xFFFF)),
-    "device": ("device", whole(0, 0xFFFF)),
-    "subsystem_vendor": ("subsystem_vendor", whole(0, 0xFFFF)),
-    "subsystem_device": ("subsystem_device", whole(0, 0xFFFF)),
     "numa_node": ("numa", whole(-1, 4095)),
     "local_cpulist": ("local_cpus", _cpus),
     "current_link_speed": ("gen", gen_of_speed),

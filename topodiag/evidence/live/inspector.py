@@ -60,15 +60,11 @@ class Perf(msgspec.Struct, gc=False):
     coll_busbw_gbs: float = 0.0
 
 
-class _Transfer(msgspec.Struct, gc=False):
-    p2p: str = ""
-
-
 class _Record(msgspec.Struct, gc=False):
     header: _Header
     metadata: _Writer = msgspec.field(default_factory=_Writer)
     coll_perf: Perf | None = None
-    p2p_perf: _Transfer | None = None
+    p2p_perf: Perf | None = None
 
 
 RECORDS = msgspec.json.Decoder(_Record, strict=False)

@@ -287,14 +287,12 @@ def _size_and_factor(series: _Series, nranks: int) -> tuple[int, float]:
 def _usual(series: _Series, nranks: int) -> float:
     """Bus bandwidth over bytes and time (inspectorComputeOpBw of plugins/profiler/inspector/inspector.cc); 0 unknown.
     Of AllGather and ReduceScatter the bytes are those of one rank."""
-    return {
-        "AllReduce": 2 * (nranks - 1) / max(nranks, 1),
-        "AllGather": nranks - 1.0,
-        "AllGatherV": nranks - 1.0,
-        "ReduceScatter": nranks - 1.0,
-        "Broadcast": 1.0,
-        "Reduce": 1.0,
-    }.get(series.labels.get("collective", ""), 0.0)
+    collective = series.labels.get("collective", "")
+    if collective == "AllReduce":
+        return 2 * (nranks - 1) / max(nranks, 1)
+    if collective in ("AllGather", "AllGatherV", "ReduceScatter"):
+        return nranks - 1.0
+    return 1.0 if collective in ("Broadcast", "Reduce") else 0.0
 
 
 def _most(labels: Counter[tuple[str, str]], kind: str) -> int:
