@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.manifest import NAME, job
-from topodiag.fleet.collect.processes import Job, Pump
-from topodiag.model.errors import InputError
-from topodiag.words.units import in_s
+from topodiag.fleet.collect.processes import Job, Pump, answer_of
 
 START_S = 120.0
 """For scheduling and the pull of the image. A pod that has not started by then is a node that refused."""
 POLL_S = 2.0
 LOGS_AT_ONCE = 32
 """Each log is a connection through the API server."""
-ANSWER_S = 60.0
-"""Of one request to the API server."""
 
 
 class Kubectl(Transport):
@@ -93,16 +88,5 @@ def _why(pod: dict[str, Any]) -> tuple[str, str]:
 
 
 def kubectl(*argv: str, given: bytes = b"") -> bytes:
-    """Standard output of kubectl. Raises InputError with its own last word."""
-    try:
-        done = subprocess.run(
-            ["kubectl", *argv], input=given, capture_output=True, timeout=ANSWER_S, check=False
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise InputError(
-            "kubectl", f"did not answer within {in_s(ANSWER_S)}", hint="is the API server there?"
-        ) from None
-    if done.returncode:
-        texts = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise InputError("kubectl", texts[-1][:300] if texts else f"exit status {done.returncode}")
-    return done.stdout
+    """Standard output of kubectl. Raises InputError."""
+    return answer_of("kubectl", *argv, given=given, hint="does `kubectl get nodes` answer?")

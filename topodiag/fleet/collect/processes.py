@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +17,8 @@ from functools import partial
 
 from topodiag.fleet.collect.interface import Ear
 from topodiag.lazy import dataclass
+from topodiag.model.errors import InputError
+from topodiag.words.units import in_s
 
 KIND_S = 5.0
 """Between asking a program to end and ending it."""
@@ -24,6 +27,20 @@ LEAST_S = 0.2
 """Of the whole: who begins when it is over is asked all the same, and was not forgotten."""
 MAX_LINE = 1 << 20
 """Bytes without an end of line that are kept: no line of the collector is as long as 1024."""
+ANSWER_S = 60.0
+"""For a program that answers at once, where the service that it asks is there."""
+
+
+def answer_of(*argv: str, given: bytes = b"", hint: str = "") -> bytes:
+    """Standard output of a program. Raises InputError with its own last word, or where it does not answer in time."""
+    try:
+        done = subprocess.run(argv, input=given, capture_output=True, timeout=ANSWER_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise InputError(argv[0], f"did not answer within {in_s(ANSWER_S)}", hint=hint) from None
+    if done.returncode:
+        texts = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise InputError(argv[0], texts[-1][:300] if texts else f"exit status {done.returncode}", hint=hint)
+    return done.stdout
 
 
 @dataclass(frozen=True, slots=True)

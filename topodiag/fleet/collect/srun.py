@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 
 from topodiag.fleet.collect.boot import argv, standard_input
 from topodiag.fleet.collect.interface import Ear, Request, Transport
-from topodiag.fleet.collect.processes import Job, Pump
+from topodiag.fleet.collect.processes import Job, Pump, answer_of
 from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import NodeSetError, expand
@@ -78,10 +77,7 @@ def _by_tree(request: Request) -> Job:
     with tempfile.NamedTemporaryFile(suffix=".pyz") as here:
         here.write(request.collector)
         here.flush()
-        done = subprocess.run(["sbcast", "--force", here.name, there], capture_output=True, text=True, check=False)
-    if done.returncode:
-        why = done.stderr.strip().splitlines()
-        raise InputError("sbcast", why[-1] if why else f"exit status {done.returncode}", hint="use --via ssh")
+        answer_of("sbcast", "--force", here.name, there, hint="use --via ssh")
     run = f"python3 {there} {shlex.join(request.arguments)} --tied --quiet; c=$?; rm -f {there}; exit $c"
     return Job("", ("/bin/sh", "-c", run))
 
