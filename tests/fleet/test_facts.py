@@ -120,5 +120,5 @@ def test_of_numbers_that_are_mostly_equal_any_other_one_is_odd() -> None:
 
 @examples("counts", "odd")
 def test_a_counter_that_all_siblings_have_is_the_sites(counts: list[float], odd: bool) -> None:
-    ndarray, _ = rises_faster(np.asarray(counts, float), np.full(5, 100.0))
+    ndarray, _ = rises_faster(np.asarray(counts, float), np.full(5, 100.0), np.full(5, np.nan))
     assert bool(ndarray[-1]) is odd

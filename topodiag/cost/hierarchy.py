@@ -128,12 +128,8 @@ def regimes(flat: Sequence[Stage], phased: Sequence[Stage]) -> Regimes:
     """The regimes of two algorithms whose times are alpha' + B/beta', as rings and direct phases are."""
     (flat_us, flat_slope), (phased_us, phased_slope) = _line(flat), _line(phased)
     ends = sorted(us / slope if slope > 0 else 0.0 for us, slope in ((flat_us, flat_slope), (phased_us, phased_slope)))
-    return Regimes(
-        ends[0],
-        ends[1],
-        flat_us / phased_us if phased_us > 0 else 1.0,
-        flat_slope / phased_slope if phased_slope > 0 else 1.0,
-    )
+    gains = (old / new if new > 0 else 1.0 for old, new in ((flat_us, phased_us), (flat_slope, phased_slope)))
+    return Regimes(*ends, *gains)
 
 
 def _line(stages: Sequence[Stage]) -> tuple[float, float]:

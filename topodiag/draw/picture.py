@@ -11,6 +11,7 @@ from dataclasses import field
 
 from topodiag.draw.levels import Levels, levels_of
 from topodiag.lazy import dataclass
+from topodiag.model.busid import short_bus
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
 from topodiag.model.finding import Finding, Marks
 from topodiag.model.links import Link, LinkKind
@@ -170,12 +171,8 @@ def _branch(node: Node, marks: Marks, branch: Branch) -> Box:
     buses = [bridge.bus_id for bridge in branch.bridges]
     top = branch.bridges[0]
     sick = _ids(marks.on(*buses))
-    return Box(f"pci:{buses[-1]}", "switch", ["switch", _bus(buses[-1])], _pcie(top), sick, sick,
+    return Box(f"pci:{buses[-1]}", "switch", ["switch", short_bus(buses[-1])], _pcie(top), sick, sick,
                _boxes(node, marks, branch.children), _levels(marks.on(*buses)))  # fmt: skip
-
-
-def _bus(bus_id: str | None) -> str:
-    return (bus_id or "").removeprefix("0000:")
 
 
 def _pcie(device: PciDevice | None) -> str:
@@ -194,7 +191,7 @@ def _leaf(marks: Marks, leaf: Leaf) -> Box:
     if isinstance(device, Gpu):
         names: list[str | None] = [device.label, device.bus_id]
         link = marks.about("PCI", *names, *above)
-        return Box(_gpu_key(device), "gpu", [device.label, _bus(device.bus_id)], _pcie(leaf.pci),
+        return Box(_gpu_key(device), "gpu", [device.label, short_bus(device.bus_id)], _pcie(leaf.pci),
                    _ids(marks.on(*names)), _ids(link), levels=_levels(link))  # fmt: skip
     if isinstance(device, Nic):
         names = [device.name, device.rdma_name, device.smi_label, device.bus_id]
@@ -203,7 +200,7 @@ def _leaf(marks: Marks, leaf: Leaf) -> Box:
         return Box(f"nic:{device.name}", "nic", [_cut(device.name), *_port_lines(device)], _pcie(leaf.pci),
                    _ids(marks.on(*names)), _ids(link), levels=_levels(link), dim=dim)  # fmt: skip
     sick = _ids(marks.on(device.bus_id, *above))
-    return Box(f"pci:{device.bus_id}", "nvswitch", ["NVSwitch", _bus(device.bus_id)], _pcie(leaf.pci), sick, sick)
+    return Box(f"pci:{device.bus_id}", "nvswitch", ["NVSwitch", short_bus(device.bus_id)], _pcie(leaf.pci), sick, sick)
 
 
 def _port_lines(nic: Nic) -> list[str]:

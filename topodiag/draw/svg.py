@@ -154,11 +154,11 @@ class Canvas:
 
     def heading(self, words: str, room: float = 0) -> None:
         """The title and a line below it. In a page whose section has the same heading the title is left out."""
+        if not self.prefix:
+            self.title_lines(words, room)
+            return
+        self._top = 24.0
         self.text(0, 38, words, "quiet", room=room)
-        if self.prefix:
-            self._top = 24.0
-        else:
-            self.text(0, 18, self.title, "title", room=room, size=16)
 
     def title_lines(self, words: str, room: float = 0) -> None:
         """The title and a line below it, in a page too."""

@@ -62,27 +62,23 @@ def _host_option(place: PlaceMap) -> str:
     """How mpirun is told of its hosts: by name where they are few."""
     if len(place.hosts) > HOSTS_NAMED:
         return "--hostfile with a line per host: NAME slots=RANKS"
-    return "--host " + ",".join(f"{h}:{n}" for h, n in zip(place.hosts, place.per_host.tolist(), strict=True))
+    return "--host " + ",".join(_counted(place, "{}:{}"))
 
 
 def hostfile(place: PlaceMap) -> Written:
     """Open MPI's `host slots=K`. Raises UnwritableMapError for ranks of a host that do not follow one another."""
     _in_blocks(place, "hostfile")
     # Bound to a core each, as mpirun does by itself, ranks leave none to NCCL's threads and the data loaders.
-    lines = [f"{host} slots={count}\n" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
-    return Written(
-        "".join(lines), f"mpirun -n {place.ranks} --hostfile FILE --map-by slot --bind-to none PROGRAM", _notes(place)
-    )
+    command = f"mpirun -n {place.ranks} --hostfile FILE --map-by slot --bind-to none PROGRAM"
+    return Written("".join(_counted(place, "{} slots={}\n")), command, _notes(place))
 
 
 def mpich_hostfile(place: PlaceMap) -> Written:
     """MPICH's and Intel MPI's `host:K`. Raises UnwritableMapError as `hostfile`."""
     _in_blocks(place, "hostfile")
-    lines = [f"{host}:{count}\n" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
-    intel = "Intel MPI: mpiexec -n {} -machinefile FILE; its -f takes each host once and ignores the counts"
-    return Written(
-        "".join(lines), f"mpiexec -n {place.ranks} -f FILE PROGRAM", _notes(place, intel.format(place.ranks))
-    )
+    intel = f"Intel MPI: mpiexec -n {place.ranks} -machinefile FILE; its -f takes each host once and ignores the counts"
+    command = f"mpiexec -n {place.ranks} -f FILE PROGRAM"
+    return Written("".join(_counted(place, "{}:{}\n")), command, _notes(place, intel))
 
 
 def torchrun(place: PlaceMap) -> Written:
@@ -100,11 +96,14 @@ def torchrun(place: PlaceMap) -> Written:
         " and this order is lost"
     ]
     if counts.size > 1:
-        shown = [f"{host}: {count}" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
-        notes.append(
-            f"hosts run different numbers of processes ({first_of(shown, 4)}): give each its own --nproc-per-node"
-        )
+        shown = first_of(_counted(place, "{}: {}"), 4)
+        notes.append(f"hosts run different numbers of processes ({shown}): give each its own --nproc-per-node")
     return Written("".join(lines), command, _notes(place, *notes))
+
+
+def _counted(place: PlaceMap, form: str) -> list[str]:
+    """Each host with the number of its ranks, in this form."""
+    return list(map(form.format, place.hosts, place.per_host.tolist()))
 
 
 def _start(place: PlaceMap) -> None:
@@ -115,17 +114,13 @@ def _start(place: PlaceMap) -> None:
 
 def _in_blocks(place: PlaceMap, what: str) -> None:
     _start(place)
-    if not place.consecutive:
-        changes = np.flatnonzero(place.host[1:] != place.host[:-1]) + 1
-        seen: set[int] = {int(place.host[0])}
-        for rank in changes.tolist():
-            host = int(place.host[rank])
-            if host in seen:
-                raise UnwritableMapError(
-                    f"a {what} fills host after host, and rank {rank} goes back to {place.hosts[host]}",
-                    hint="slurm-hostfile and rankfile take any order; other launchers need RANK set per process",
-                )
-            seen.add(host)
+    back = np.flatnonzero(np.diff(place.host) < 0) + 1  # hosts are numbered by their first ranks
+    if back.size:
+        rank = int(back[0])
+        raise UnwritableMapError(
+            f"a {what} fills host after host, and rank {rank} goes back to {place.hosts[place.host[rank]]}",
+            hint="slurm-hostfile and rankfile take any order; other launchers need RANK set per process",
+        )
 
 
 def _notes(place: PlaceMap, *more: str) -> tuple[str, ...]:

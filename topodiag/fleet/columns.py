@@ -234,16 +234,14 @@ _NONE_SEEN = 3.0
 """Events that may have been to come where none was seen: the limit of 95 % (the rule of three)."""
 
 
-def rises_faster(counts: Floats, hours: Floats, carried: Floats | None = None) -> tuple[NDArray[np.bool_], Floats]:
+def rises_faster(counts: Floats, hours: Floats, carried: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Which counters rise far faster than those of their siblings, and all rates, per hour. Counters of siblings that
     all rise are the site's; one that alone is not zero is its own. `carried` are the bytes of the same parts, NaN where
     they are not known: a counter that is high because its part carried more is not odd."""
     rates = counts / np.maximum(hours, LEAST_HOURS)
-    if len(counts) < FEWEST:
-        return np.zeros(len(counts), bool), rates
     usual = float(np.quantile(rates, 0.9, method="lower"))
     faster = (counts >= LEAST_EVENTS) & (rates > _TIMES * usual)
-    if carried is not None and faster.any():
+    if faster.any():
         faster &= ~_by_traffic(counts, carried)
     return faster, rates
 

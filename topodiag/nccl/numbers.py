@@ -23,13 +23,13 @@ _GREATEST = 3.4028234663852886e38
 _SINGLE = struct.Struct("f")
 
 
-def _clamped(sign: str, digits: str, base: int) -> int:
+def _clamped(digits: str, base: int, most: int) -> int:
     digits = digits.lstrip("0")
-    if len(digits) > _DIGITS:
-        value = _LONG
-    else:
-        value = int(digits, base) if digits else 0
-    return max(-_LONG, -value) if sign == "-" else min(_LONG - 1, value)
+    return most if len(digits) > _DIGITS else min(int(digits or "0", base), most)
+
+
+def _signed(sign: str, digits: str, base: int) -> int:
+    return -_clamped(digits, base, _LONG) if sign == "-" else _clamped(digits, base, _LONG - 1)
 
 
 def c_long(text: str) -> int:
@@ -39,11 +39,11 @@ def c_long(text: str) -> int:
         return 0
     sign, digits = match[1], match[2]
     if digits[1:2] in ("x", "X"):
-        return _clamped(sign, digits[2:], 16)
+        return _signed(sign, digits[2:], 16)
     if digits[0] == "0":
         octal = re.match(r"[0-7]*", digits)
-        return _clamped(sign, octal[0] if octal else "", 8)
-    return _clamped(sign, digits, 10)
+        return _signed(sign, octal[0] if octal else "", 8)
+    return _signed(sign, digits, 10)
 
 
 def wrap32(value: int) -> int:
@@ -61,10 +61,7 @@ def c_hex(text: str) -> int:
     match = _HEX.match(text)
     if not match:
         return 0
-    digits = match[2].lstrip("0")
-    value = (
-        min((1 << 64) - 1, int(digits, 16)) if digits and len(digits) <= _DIGITS else ((1 << 64) - 1 if digits else 0)
-    )
+    value = _clamped(match[2], 16, (1 << 64) - 1)
     return (-value if match[1] == "-" else value) % (1 << 64)
 
 

@@ -189,17 +189,12 @@ class _Bound:
     def nodes_hold(self, taken: tuple[_Choice, ...]) -> bool:
         """Whether nodes hold the shares of the first with all that others keep in a node beside each of its ranks, as
         many times over as those ask for that have several ranks in each node."""
-        size = self.demands[0].size
         inside = tuple(number for number, choice in enumerate(taken) if number and not choice.level)
         if not all(self.crossing[number] for number in inside):
             inside = ()
-        rows = 1
-        if inside:
-            across, _ = self.family_sizes(inside)
-            grids, _ = self.family_sizes((0, *inside))
-            if across.size != 1 or grids.size != 1 or int(grids[0]) != size * int(across[0]):
-                return True
-            rows = int(across[0])
+        rows = self.grids(inside)[0] if inside else 1
+        if not rows:
+            return True
         copies = max(
             (min(choice.least, self.demands[number].size) for number, choice in enumerate(taken)
              if number and number not in inside and self.crosses_family(number, (0, *inside))), default=1
@@ -244,21 +239,27 @@ class _Bound:
         """The same where groups of the first may lie in several regions, but the families of the others may not. In a
         grid of both a region that holds a share of one group holds as large a share of all groups of its grid."""
         size = self.demands[0].size
-        across, _ = self.family_sizes(inside)
-        grids, counts = self.family_sizes((0, *inside))
-        if across.size != 1 or grids.size != 1 or int(grids[0]) != size * int(across[0]):
-            return True
-        if not all(self.crossing[number] for number in inside):
+        across, grids = self.grids(inside)
+        if not across or not all(self.crossing[number] for number in inside):
             return True
         later = next((size for size in first.allowed.least[level:] if size), 0)
-        rows = free // int(across[0])
+        rows = free // across
         if not later or int(rows.max(initial=0)) > MOST_ROWS:
             return True
         room = min(
             int(np.asarray(worth.node, np.int64)[rows].sum())
             for worth in worths(size, min(later, size // 2), int(rows.max(initial=0)))
         )  # fmt: skip
-        return room // WHOLE >= int(counts.sum())
+        return room // WHOLE >= grids
+
+    def grids(self, inside: tuple[int, ...]) -> tuple[int, int]:
+        """The size of the families that these demands join, and how many grids they form with groups of the first;
+        (0, 0) where they form none."""
+        across, _ = self.family_sizes(inside)
+        grids, counts = self.family_sizes((0, *inside))
+        if across.size != 1 or grids.size != 1 or int(grids[0]) != self.demands[0].size * int(across[0]):
+            return 0, 0
+        return int(across[0]), int(counts.sum())
 
     def family_sizes(self, inside: tuple[int, ...]) -> tuple[Ints, Ints]:
         """(size, how many of it) of the families that these demands join, without ranks that none joins."""

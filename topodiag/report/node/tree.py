@@ -13,7 +13,7 @@ from itertools import groupby
 from rich.text import Text
 
 from topodiag.lazy import dataclass
-from topodiag.model.busid import slot_of
+from topodiag.model.busid import short_bus, slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Marks, Severity
@@ -80,11 +80,6 @@ class _Drawing:
         shown = [part for part in detail if isinstance(part, tuple) or (part.plain if isinstance(part, Text) else part)]
         bus_text, words = self.page.text((short_bus(bus), "dim")), self.page.join(shown, "  ")
         self.rows.append(_Row(guide, below, self.page.text(name), bus_text, link, words))
-
-
-def short_bus(bus_id: str | None) -> str:
-    """The bus id without a domain of zeros, as people write it."""
-    return "" if bus_id is None else bus_id.removeprefix("0000:")
 
 
 def draw_tree(page: Page, node: Node, marks: Marks) -> None:
