@@ -11,7 +11,6 @@ from dataclasses import field
 
 from topodiag.draw.levels import Levels, levels_of
 from topodiag.lazy import dataclass
-from topodiag.model.busid import short_bus
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
 from topodiag.model.finding import Finding, Marks
 from topodiag.model.links import Link, LinkKind
@@ -19,7 +18,7 @@ from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, shape_of
 from topodiag.words.text import clean
-from topodiag.words.units import few, in_gbps, in_gbs
+from topodiag.words.units import few, in_gbps, in_gbs, short_bus
 
 MAX_LABEL = 24
 """Characters of a label; real names have fewer, hostile ones are of any length."""

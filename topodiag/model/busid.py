@@ -36,11 +36,6 @@ def normalise_bus_id(text: str) -> str | None:
     return f"{domain:04x}:{bus}:{dev}.{fn}"
 
 
-def short_bus(bus_id: str | None) -> str:
-    """The bus id without a domain of zeros, as people write it."""
-    return (bus_id or "").removeprefix("0000:")
-
-
 def slot_of(bus_id: str) -> str:
     """The bus id without its function: functions of one slot are one card."""
     return bus_id.rpartition(".")[0]

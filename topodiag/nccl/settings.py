@@ -10,6 +10,7 @@ from dataclasses import field
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import Feature, has, path_types
+from topodiag.words.own_data import own_data
 
 _LEVELS_OLD = ("LOC", "PIX", "PXB", "PHB", "SYS", "SYS")
 """What the integers 0..5 of NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL mean (src/graph/paths.cc, ncclGetLevel)."""
@@ -54,23 +55,13 @@ class Settings:
         return next((value for name in names if (value := _number(self.values, name)) is not None), None)
 
 
-_NOT_FOLLOWED = {
-    "NCCL_SYM_KERNEL": "symmetric kernels", "NCCL_SYM_CTAS": "symmetric kernels",
-    "NCCL_CTA_POLICY": "collectives by copy engines", "NCCL_HIER_CE_COLL_AG_RAIL_RING_ENABLE": "hierarchical copies",
-    "NCCL_IB_RAIL_POLICY": "rails that NCCL gives ConnectX-9",
-    "NCCL_IB_DATA_DIRECT": "Data Direct functions of NICs", "NCCL_IB_SORT_MERGE_NICS": "merged ports out of order",
-}  # fmt: skip
-"""Settings of what is not modelled here, with what it is (docs/topo.md lists all)."""
-_FOLLOWED = {"NCCL_IB_SORT_MERGE_NICS": "1"}
-"""Values that change nothing of what is modelled, where that is not 0."""
-
-
 def not_followed(env: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence for each setting that asks for something that is not modelled."""
+    known = own_data("nccl/settings")
     return tuple(
         f"{name} is not followed: {what}"
-        for name, what in _NOT_FOLLOWED.items()
-        if env.get(name, followed := _FOLLOWED.get(name, "0")) != followed
+        for name, what in known["not_followed"].items()
+        if env.get(name, followed := known["followed"].get(name, "0")) != followed
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.sweep import SweepPlan, SweepRun
+from topodiag.words.own_data import own_data, patterns
 
 LAUNCHERS = ("srun", "mpirun", "none")
 IB_WRITE_BW = "ib_write_bw"
@@ -86,24 +86,9 @@ def _write_bw(plan: SweepPlan, run: SweepRun) -> Command:
     )
 
 
-_OPTION = regex(r"--?[A-Za-z][A-Za-z0-9_-]*(=.*)?", re.DOTALL)
-_TAKES = {
-    "srun": {"-p": 1, "-A": 1, "-q": 1, "-w": 1, "-C": 1, "-t": 1},
-    "mpirun": {
-        "--mca": 2, "-mca": 2, "--prtemca": 2, "--pmixmca": 2, "-x": 1, "--map-by": 1, "--bind-to": 1, "--rank-by": 1,
-        "-map-by": 1, "-bind-to": 1, "-rank-by": 1,
-    },
-}  # fmt: skip
-"""Options that take their values as words of their own, and how many."""
-_RUNS = regex(
-    r"--?(task-)?(pro|epi)log|--?multi-prog|--?bcast|--?app(file)?|--?launch-agent|--?(ompi-)?prefix|--?path|--?tune|--?am"
-    r"|--?debug(ger)?|--?tv|--?xterm|--?preload-(binary|files)|--?personality|--?export-file|--?wrap"
-)
-"""Options that start programs, or read files that name some."""
-_AGENT = regex(r"agent|_path$|component|_params$|preload|rsh", re.IGNORECASE)
-"""Words in MCA parameters that name programs or libraries."""
-_LOADS = regex(r"LD_.*|PATH|BASH_ENV|ENV|PYTHON.*|PERL.*|IFS|.*_PROLOG|.*_EPILOG|(OMPI|PRTE|PMIX)_(MCA|PREFIX).*")
-"""Variables that load code into whatever is started."""
+_TAKES: Mapping[str, Mapping[str, int]] = own_data("sweep/launchers")["takes"]
+_LIKE = patterns("sweep/launchers", "patterns")
+"""Both as launchers.toml describes them."""
 
 
 def refuse_arguments(launcher: str, words: Sequence[str]) -> str:
@@ -113,19 +98,19 @@ def refuse_arguments(launcher: str, words: Sequence[str]) -> str:
     while rest:
         word = rest.pop()
         name, joined, value = word.partition("=")
-        if not _OPTION.fullmatch(word):
+        if not _LIKE["option"].fullmatch(word):
             return f"{word[:40]!r} is no option of {launcher}, and would be started as a program"
-        if _RUNS.fullmatch(name):
+        if _LIKE["runs"].fullmatch(name):
             return f"{name} names a program or a file of options"
-        if joined and "mca" in name and _AGENT.search(value):
+        if joined and "mca" in name and _LIKE["agent"].search(value):
             return f"{word[:40]!r} names a program"
         values = [rest.pop() for _ in range(min(takes.get(name, 0), len(rest))) if not joined]
-        if "mca" in name and values and _AGENT.search(values[0]):
+        if "mca" in name and values and _LIKE["agent"].search(values[0]):
             return f"{name} {values[0][:40]} names a program"
     return ""
 
 
 def refuse_environment(env: Mapping[str, str]) -> str:
     """Why this environment would load code, "" where it would not."""
-    loads = next((name for name in env if _LOADS.fullmatch(name)), None)
+    loads = next((name for name in env if _LIKE["loads"].fullmatch(name)), None)
     return f"the variable {loads} loads code into what is started" if loads is not None else ""

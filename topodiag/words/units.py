@@ -255,3 +255,8 @@ def _folded(distinct: tuple[str, ...]) -> str:
         except NodeSetException:
             pass
     return ", ".join(distinct)
+
+
+def short_bus(bus_id: str | None) -> str:
+    """A PCI bus id without a domain of zeros, as people write it; "" for none."""
+    return (bus_id or "").removeprefix("0000:")

@@ -10,16 +10,11 @@ import zipfile
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from topodiag.words.own_data import own_text
+
 PACKAGE = "topodiag_probes"
 INTERPRETER = b"#!/usr/bin/env python3\n"
-START = """\
-import sys
-if sys.version_info < (3, 6):
-    sys.exit("topodiag-probe: needs Python 3.6 or later, and this is %d.%d: start it with a newer one, such as "
-             "python3.8 topodiag-probe.pyz (module load python, or /opt/*/bin/python3)" % sys.version_info[:2])
-from topodiag_probes.__main__ import main
-sys.exit(main())
-"""
+START = own_text("fleet/collect/main.txt")
 """What runs first: it must compile under any Python to be able to say that one is too old."""
 WHEN = (2020, 1, 1, 0, 0, 0)
 

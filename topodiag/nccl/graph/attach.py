@@ -18,6 +18,7 @@ from topodiag.model.nccl_versions import Feature, has
 from topodiag.nccl.graph.graph import Branch, RejectedError
 from topodiag.nccl.graph.vnics import merge_ports
 from topodiag.nccl.numbers import c_int
+from topodiag.words.own_data import own_data
 
 MAX_DEPTH = 256
 """NCCL_TOPO_XML_MAX_NODES (src/graph/topo.h): no chain of elements can be longer than all elements of a file."""
@@ -25,14 +26,8 @@ MAX_ELEMENTS = max(nccl_versions.MAX_ELEMENTS[minor] for minor in nccl_versions.
 """Elements of a file that any version reads."""
 _NVIDIA = 0x10DE
 
-NESTING = {
-    "system": frozenset({"cpu"}),
-    "cpu": frozenset({"pci", "nic"}),
-    "pci": frozenset({"pci", "gpu", "nic", "pcilink"}),
-    "gpu": frozenset({"nvlink", "c2c"}),
-    "nic": frozenset({"net"}),
-}
-"""Which elements NCCL's reader knows below which (src/graph/xml.cc, ncclTopoXmlLoad*); others it ignores."""
+NESTING = {above: frozenset(below) for above, below in own_data("nccl/elements")["nesting"].items()}
+"""Which elements NCCL's reader knows below which."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,17 @@ Constants of src/graph/topo.h and the tables of src/graph/topo.cc. Bandwidths in
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
 from topodiag.model.nccl_tree import family_of
 from topodiag.model.nccl_versions import Feature, has, is_rubin
 from topodiag.nccl.graph.graph import Branch, Vertex
 from topodiag.nccl.numbers import c_long, single, wrap32
+from topodiag.words.own_data import own_data
 
+T = TypeVar("T")
 LOC_BW = 5000.0
 MLOPART_BW = 2618.0
 """GB/s inside a GPU, and between the two partitions of one (src/graph/topo.h)."""
@@ -19,27 +24,9 @@ X86, POWER, ARM = CpuArch.X86, CpuArch.POWER, CpuArch.ARM
 INTEL, AMD, ZHAOXIN = CpuVendor.INTEL, CpuVendor.AMD, CpuVendor.ZHAOXIN
 ARCHES = (("x86_64", X86), ("arm64", ARM), ("ppc64", POWER))
 VENDORS = (("GenuineIntel", INTEL), ("AuthenticAMD", AMD), ("CentaurHauls", ZHAOXIN), ("  Shanghai  ", ZHAOXIN))
-_CLASSES = (
-    ("0x060400", "PCI"),
-    ("0x080100", "PCI"),
-    ("0x068000", "NVS"),
-    ("0x068001", "CPU"),
-    ("0x03", "GPU"),
-    ("0x02", "NIC"),
-)
-_SPEEDS = (
-    ("2.5 GT/s", 15),
-    ("5 GT/s", 30),
-    ("8 GT/s", 60),
-    ("16 GT/s", 120),
-    ("32 GT/s", 240),
-    ("5.0 GT/s PCIe", 30),
-    ("8.0 GT/s PCIe", 60),
-    ("16.0 GT/s PCIe", 120),
-    ("32.0 GT/s PCIe", 240),
-    ("64.0 GT/s PCIe", 480),
-)
-"""100 Mb/s per lane, by what link_speed starts with (kvDictPciGen)."""
+_CLASSES: Mapping[str, str] = own_data("nccl/elements")["classes"]
+_SPEEDS: Mapping[str, int] = own_data("nccl/elements")["speeds"]
+"""Both by what the value of an attribute starts with."""
 _UNKNOWN_SPEED = 60
 _DEFAULT_LANES = 16
 
@@ -115,7 +102,7 @@ def is_rome(cpu: Vertex) -> bool:
     return is_amd(cpu) and cpu.model == ROME
 
 
-def looked_up(text: str, table: tuple[tuple[str, int], ...], default: int) -> int:
+def looked_up(text: str, table: Iterable[tuple[str, T]], default: T) -> T:
     """By what a text starts with, the first in the table (kvConvertToInt, src/graph/xml.h)."""
     return next((value for prefix, value in table if text.startswith(prefix)), default)
 
@@ -124,7 +111,7 @@ def pci_class(text: str, *, rccl: bool = False) -> str:
     """The kind of vertex of a PCI class; PCI for an unknown one. RCCL knows AMD's accelerators."""
     if rccl and text.startswith("0x120000"):
         return "GPU"
-    return next((kind for prefix, kind in _CLASSES if text.startswith(prefix)), "PCI")
+    return looked_up(text, _CLASSES.items(), "PCI")
 
 
 def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
@@ -149,7 +136,7 @@ def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
 def link_bandwidth(branch: Branch) -> float:
     """GB/s of a PCI function's link: lanes times what a lane of that speed carries."""
     width = branch.number("link_width") or _DEFAULT_LANES
-    speed = looked_up(branch.required("link_speed"), _SPEEDS, _UNKNOWN_SPEED)
+    speed = looked_up(branch.required("link_speed"), _SPEEDS.items(), _UNKNOWN_SPEED)
     return wrap32(width * speed) / 80.0
 
 

@@ -15,13 +15,11 @@ from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import ROME_CORNER, is_rome
 from topodiag.nccl.graph.graph import System
 from topodiag.nccl.rccl.models import Layout, RomeModel, all_to_all, layout_of, rome_models
+from topodiag.words.own_data import own_data
 
 CHORDAL_GPUS = 8
-CHORDAL_RINGS = (
-    *("0 1 2 3 5 4 7 6", "0 2 4 1 7 3 6 5", "0 3 1 5 7 2 6 4"),
-    *("0 6 7 4 5 3 2 1", "0 5 6 3 7 1 4 2", "0 4 6 2 7 5 1 3"),
-)
-"""The rings of eight GPUs of which each has a link to all others but one (parseChordalRing)."""
+CHORDAL_RINGS = tuple(own_data("nccl/rccl/rome_models")["chordal"])
+"""The rings of eight GPUs of which each has a link to all others but one."""
 HIVES = 4
 _HIVE_MODEL = 32
 """The set whose rings four hives of four take (parse4H4P)."""

@@ -19,16 +19,11 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.numbers import c_int
 from topodiag.nccl.topo.detect import GT_PER_S, link_speed
 from topodiag.nccl.topo.hca_list import HcaFilter
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbps, plural
 
 OFF: Mapping[str, tuple[str, str]] = {
-    "gdr": ("NCCL_NET_GDR_LEVEL", "LOC"),
-    "p2p": ("NCCL_P2P_DISABLE", "1"),
-    "nvls": ("NCCL_NVLS_ENABLE", "0"),
-    "pxn": ("NCCL_PXN_DISABLE", "1"),
-    "nvb": ("NCCL_NVB_DISABLE", "1"),
-    "shm": ("NCCL_SHM_DISABLE", "1"),
-    "cross-nic": ("NCCL_CROSS_NIC", "0"),
+    name: (variable, value) for name, (variable, value) in own_data("nccl/settings")["off"].items()
 }
 """Features by the setting that switches them off."""
 

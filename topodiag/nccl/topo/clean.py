@@ -15,41 +15,15 @@ from topodiag.model.nccl_tree import Element, of_rccl
 from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, Feature, has, spell_version
 from topodiag.nccl.graph.attach import NESTING
 from topodiag.nccl.topo.changes import EditedTree, edited, with_values
+from topodiag.words.own_data import own_data
 from topodiag.words.units import few
 
-RUN_ONLY = {
-    "cpu": frozenset({"host_hash"}),
-    "pci": frozenset({"keep"}),
-    "gpu": frozenset({"rank", "keep"}),
-    "nic": frozenset({"keep"}),
-    "net": frozenset({"keep"}),
-}
-"""Attributes that NCCL sets for one run. `keep` would hold a device that is not there in the search."""
-
-SINCE = {
-    "net": Feature.GIN_NETS,
-    "gin": Feature.GIN_NETS,
-    "rma": Feature.RMA_NETS,
-    "rail": Feature.RAILS_AND_PLANES,
-    "plane": Feature.RAILS_AND_PLANES,
-    "mlopart": Feature.MLOPART,
-}
-"""Attributes of newer versions: older ones keep and ignore them, but they count among the 16."""
-
-KNOWN = {
-    "system": "version name",
-    "cpu": "numaid affinity arch vendor familyid modelid host_hash",
-    "pci": "busid class link_speed link_width vendor device subsystem_vendor subsystem_device keep",
-    "gpu": "dev sm rank gdr mlopart keep",
-    "nvlink": "target count tclass",
-    "c2c": "bw count",
-    "net": "name dev speed port guid maxconn gdr coll latency keep net gin rma rail plane",
-    "pcilink": "target",
-}
-"""Attributes that some known version of NCCL reads or writes; others are kept by it and mean nothing to it."""
-
-RCCL_KNOWN = {**KNOWN, "gpu": "dev sm gcn arch rank gdr keep"}
-"""The same of RCCL 2.21.5: the architecture of a GPU, and its features."""
+_ELEMENTS = own_data("nccl/elements")
+SINCE = {name: Feature[feature] for name, feature in _ELEMENTS["since"].items()}
+RUN_ONLY: Mapping[str, str] = _ELEMENTS["run_only"]
+KNOWN: Mapping[str, str] = _ELEMENTS["known"]
+RCCL_KNOWN = {**KNOWN, **_ELEMENTS["rccl"]}
+"""Attributes by element, as elements.toml describes them."""
 
 MAX_ATTRIBUTES = 16
 NVSWITCH_CLASS = "0x068000"
@@ -117,7 +91,7 @@ def fitted(tree: Element, minor: int) -> EditedTree:
 
 def _bare(element: Element, minor: int, names: Mapping[str, str], tag: str = "system") -> Element:
     """Only what NCCL knows, without what belongs to one run, and without branches that lead to no GPU and no NIC."""
-    known = set(names.get(tag, "").split()) - RUN_ONLY.get(tag, frozenset())
+    known = set(names.get(tag, "").split()) - set(RUN_ONLY.get(tag, "").split())
     kept: dict[str, str] = {}
     for name, value in element.attributes:
         if name in known and (name not in SINCE or has(minor, SINCE[name])):

@@ -13,7 +13,7 @@ from itertools import groupby
 from rich.text import Text
 
 from topodiag.lazy import dataclass
-from topodiag.model.busid import short_bus, slot_of
+from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.finding import Marks, Severity
@@ -22,7 +22,7 @@ from topodiag.model.node import Node, Sight, gpu_sight
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.report.text import Page, Part
 from topodiag.report.words import SIGNS
-from topodiag.words.units import in_gbps, in_gbs, spell_gbs
+from topodiag.words.units import in_gbps, in_gbs, short_bus, spell_gbs
 
 FOLD_FROM = 3
 """So many like NVSwitches or NICs without findings under one bridge stand on one line."""
