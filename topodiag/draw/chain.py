@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.draw.svg import Canvas, wrap
+from topodiag.draw.svg import Canvas, undrawn, wrap
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Severity
 from topodiag.model.verdict import Cause, Consequence, Verdict
@@ -45,9 +45,8 @@ def draw_chain(verdict: Verdict, *, prefix: str = "") -> str:
     y = 56.0
     for number, cause in enumerate(causes, 1):
         y = _draw(canvas, _boxes(cause, number), y) + BETWEEN
-    left = len(verdict.causes) - len(causes)
-    if left:
-        canvas.text(0, y, f"{plural(left, 'more cause')} not drawn", "quiet")
+    if unseen := undrawn("", len(verdict.causes) - len(causes), "cause"):
+        canvas.text(0, y, unseen, "quiet")
         y += BETWEEN
     return canvas.document(WIDE, y - BETWEEN + 8)
 

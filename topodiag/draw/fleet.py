@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from topodiag.draw.svg import Canvas, width_of
+from topodiag.draw.svg import Canvas, undrawn, width_of
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FleetResult, Outlier, spelled
 from topodiag.words.hosts import natural, short_names
@@ -50,11 +50,9 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
     for row, (by_node, hosts) in enumerate(ordered[:MOST_ROWS]):
         _row(canvas, top + row * ROW, hosts, by_node, parts)
     y = top + len(ordered[:MOST_ROWS]) * ROW + 22
-    words = "E error, W warning, i information; an empty cell has no finding"
     unseen = len({part for cell in cells.values() for part in cell}) - len(parts)
-    words += f"; {plural(unseen, 'more part')} not drawn" if unseen else ""
-    left = len(ordered) - MOST_ROWS
-    canvas.text(0, y, f"{words}; {plural(left, 'more row')} not drawn" if left > 0 else words, "small")
+    words = undrawn("E error, W warning, i information; an empty cell has no finding", unseen, "part")
+    canvas.text(0, y, undrawn(words, len(ordered) - MOST_ROWS, "row"), "small")
     return canvas.document(max(NODES + len(parts) * CELL + CHECKS, 520), y + 8)
 
 
@@ -153,9 +151,8 @@ def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
     for row, strip in enumerate(strips[:MOST_STRIPS]):
         _strip(canvas, strip, TOP + row * high + 16)
     y = TOP + min(len(strips), MOST_STRIPS) * high + 12
-    left = len(strips) - MOST_STRIPS
     note = "bar: the usual value of the class; diamond: an outlier"
-    canvas.text(0, y, f"{note}; {plural(left, 'more number')} not drawn" if left > 0 else note, "small")
+    canvas.text(0, y, undrawn(note, len(strips) - MOST_STRIPS, "number"), "small")
     return canvas.document(WIDE, y + 8)
 
 

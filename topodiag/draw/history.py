@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.fleet.places import label_of
-from topodiag.draw.svg import Canvas
+from topodiag.draw.svg import Canvas, undrawn
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.history import PartStates, Spell, Track
@@ -47,8 +47,7 @@ def draw_history(tracks: Sequence[Track], *, prefix: str = "") -> str:
         y = _node(canvas, track, name, axis, y)
     _ticks(canvas, axis, y)
     note = "circle: a capture without errors; square: one with errors; thin bar: up; hatched bar: down"
-    left = len(tracks) - len(shown)
-    canvas.text(0, y + 44, f"{note}; {plural(left, 'more node')} not drawn" if left > 0 else note, "small")
+    canvas.text(0, y + 44, undrawn(note, len(tracks) - len(shown), "node"), "small")
     return canvas.document(WIDE, y + 52)
 
 
@@ -93,9 +92,8 @@ def _node(canvas: Canvas, track: Track, name: str, axis: _Axis, top: float) -> f
     for part in track.states[:MOST_PARTS]:
         _part(canvas, part, axis, y)
         y += LANE
-    left = len(track.states) - MOST_PARTS
-    if left > 0:
-        canvas.text(16, y + 12, f"{plural(left, 'more part')} not drawn", "small")
+    if words := undrawn("", len(track.states) - MOST_PARTS, "part"):
+        canvas.text(16, y + 12, words, "small")
         y += LANE
     return y + 6
 

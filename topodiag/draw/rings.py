@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from topodiag.draw.svg import Canvas
+from topodiag.draw.svg import Canvas, undrawn
 from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import UNSAID, Ring, hosts_along, rings_of
@@ -68,9 +68,8 @@ def _comm(canvas: Canvas, job: Job, comm: Communicator, hosts: dict[int, str], y
     for ring in rings[:MOST_RINGS]:
         canvas.text(0, y + 12, numbered("channel", ring.channels), "quiet", room=WIDE)
         y = _ring(canvas, _stops(comm, ring, hosts), ring.closed, y + 30)
-    left = len(rings) - MOST_RINGS
-    if left > 0:
-        canvas.text(0, y + 4, f"{plural(left, 'more ring')} not drawn", "small")
+    if words := undrawn("", len(rings) - MOST_RINGS, "ring"):
+        canvas.text(0, y + 4, words, "small")
         y += 22
     return y
 

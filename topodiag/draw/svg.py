@@ -18,6 +18,7 @@ from html import escape
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data, own_text
 from topodiag.words.text import clean
+from topodiag.words.units import plural
 
 PALETTE: Mapping[str, tuple[str, str, str]] = own_data("draw/palette")["colours"]
 HATCHES: Mapping[str, tuple[str, str, str]] = own_data("draw/palette")["hatches"]
@@ -139,6 +140,12 @@ def wrap(text: str, room: float, size: float = 12, most: int = 3) -> list[str]:
         else:
             lines.append(word)
     return [fit(line, room, size) for line in lines]
+
+
+def undrawn(words: str, left: int, what: str) -> str:
+    """The words below a drawing, with how many more there are than it shows, where there are."""
+    rest = f"{plural(left, f'more {what}')} not drawn" if left > 0 else ""
+    return "; ".join(filter(None, (words, rest)))
 
 
 class Canvas:

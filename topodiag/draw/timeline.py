@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import fsum
 
-from topodiag.draw.svg import Canvas, spelt
+from topodiag.draw.svg import Canvas, spelt, undrawn
 from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.result import Moment
@@ -196,8 +196,8 @@ def _notes(  # noqa: PLR0917 - what was drawn of what there was
     y: float,
 ) -> float:  # fmt: skip
     untimed = sum(moment.time is None for moment in moments)
-    words = [f"{plural(len(marks) - MOST_MARKS, 'more mark')} not drawn"] if len(marks) > MOST_MARKS else []
-    words += [f"{plural(len(hosts) - MOST_LANES, 'more host')} not drawn"] if len(hosts) > MOST_LANES else []
+    unseen = undrawn(undrawn("", len(marks) - MOST_MARKS, "mark"), len(hosts) - MOST_LANES, "host")
+    words = [unseen] if unseen else []
     words += [f"{plural(untimed, 'event')} without a time"] if untimed else []
     if any(moment.within_s for moment in shown):
         words.append("a pale band is how far a clock can be off: inside it the order is not known")

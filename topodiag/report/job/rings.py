@@ -20,17 +20,16 @@ TREES_SHOWN = 8
 
 def draw_rings(page: Page, job: Job) -> None:
     """The rings of the communicators that have any."""
-    with_rings = [comm for comm in job.communicators if comm.rings]
-    if not with_rings:
-        page.add("  ", ("no ring is in the logs: NCCL_DEBUG_SUBSYS lacked INIT and GRAPH", "unknown"))
-        return
     host_of = {rank.rank: rank.host for rank in job.ranks}
-    for comm in _listed(page, with_rings):
+    with_rings = [comm for comm in job.communicators if comm.rings]
+    for comm in _listed(page, with_rings, "no ring is in the logs: NCCL_DEBUG_SUBSYS lacked INIT and GRAPH"):
         _draw_comm(page, job, comm, host_of)
 
 
-def _listed(page: Page, comms: Sequence[Communicator]) -> Iterator[Communicator]:
-    """The communicators one by one, each below its name."""
+def _listed(page: Page, comms: Sequence[Communicator], lacking: str) -> Iterator[Communicator]:
+    """The communicators one by one, each below its name; what is `lacking` where there is none."""
+    if not comms:
+        page.add("  ", (lacking, "unknown"))
     for comm in page.listed(comms, COMMS_SHOWN, "communicator"):
         page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
         yield comm
@@ -101,10 +100,7 @@ def _hue(via: str) -> str:
 def draw_trees(page: Page, job: Job) -> None:
     """The trees of the communicators that have any, as ranks of the communicator."""
     with_trees = [communicator for communicator in job.communicators if communicator.trees]
-    if not with_trees:
-        page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
-        return
-    for comm in _listed(page, with_trees):
+    for comm in _listed(page, with_trees, "no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT"):
         alike = grouped((pairs, channel) for channel, pairs in sorted(comm.trees.items()))
         for pairs, channels in page.listed(list(alike.items()), TREES_SHOWN, "tree", indent="    "):
             page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
