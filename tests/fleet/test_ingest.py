@@ -100,6 +100,8 @@ def test_a_cluster_gives_the_same_facts_and_the_same_fleet(
         nodes = [str(NODES / name) for name in ("rtx4090-pair", "t4-box", "no-gpu")]
         monkeypatch.setattr("topodiag.fleet.nodes._DASK_CHUNK", 2)
         fleet = read_fleet(nodes, dask=cluster.scheduler_address)
+        with pytest.raises(TopodiagError, match="a worker of the cluster failed: ValueError"):
+            list(map_dask(int, ["1", "one"], "local", 1))
     assert same(got, expected)
     assert fleet == read_fleet(nodes, workers=1)
     assert seen[-1] == sum(path.stat().st_size for path in job.iterdir())

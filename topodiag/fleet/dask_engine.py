@@ -17,14 +17,6 @@ _ANY_PORT = ":0"
 """For dask's own pages, which nobody is told of: at its usual port another cluster may be, which dask warns of."""
 
 
-def _explain(future: Any) -> None:
-    error = future.exception()
-    raise TopodiagError(
-        f"a worker of the cluster failed: {type(error).__name__}: {error}",
-        hint="do the workers run the same versions of topodiag and numpy?",
-    )
-
-
 def _library() -> Any:
     try:
         import distributed  # noqa: PLC0415 - an extra, and slow to load
@@ -93,20 +85,19 @@ def map_dask(
     """What `work` makes of each task, in their order, on `local`, `slurm`, or the scheduler at this address. Raises
     TopodiagError with the way out."""
     with _client(where, workers) as client:
-        distributed = _library()
         futures = [client.submit(work, task, pure=False) for task in tasks]
         while futures:
-            future = futures.pop(0)  # one that was read is forgotten by the cluster
-            distributed.wait([future])
-            if future.status != "finished":
-                _explain(future)
-            yield _result(future)
+            yield _result(futures.pop(0))  # one that was read is forgotten by the cluster
 
 
 def _result(future: Any) -> Any:
+    """What came of a task, once it has ended."""
     try:
         return future.result()
     except TopodiagError:
         raise
-    except Exception as error:  # noqa: BLE001 - dask has no base class for its errors
-        raise TopodiagError(f"the cluster could not finish: {error}", hint="look at the logs of its workers") from None
+    except Exception as error:  # noqa: BLE001 - whatever went wrong in a worker, or with it
+        raise TopodiagError(
+            f"a worker of the cluster failed: {type(error).__name__}: {error}",
+            hint="do the workers run the same versions of topodiag and numpy? their logs say more",
+        ) from None
