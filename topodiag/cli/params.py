@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.lazy import regex
+from topodiag.words.own_data import patterns
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -23,7 +23,7 @@ else:
     _Base = click.ParamType  # generic only since click 8.5
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
-_DURATION = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *(ms|s|m|)", re.ASCII)
+_LIKE = patterns("cli/params", "values")
 MAX_SECONDS = 3600.0
 """An hour: more is a slip of the keyboard, and no probe runs that long."""
 
@@ -44,8 +44,8 @@ class Spelt(_Base):
             self.fail(f"{value!r}{error}", param, ctx)
 
 
-def _matched(pattern: re.Pattern[str], text: str, wrong: str) -> re.Match[str]:
-    match = pattern.fullmatch(text)
+def _matched(form: str, text: str, wrong: str) -> re.Match[str]:
+    match = _LIKE[form].fullmatch(text)
     if match is None:
         raise ValueError(wrong)
     return match
@@ -53,7 +53,7 @@ def _matched(pattern: re.Pattern[str], text: str, wrong: str) -> re.Match[str]:
 
 def seconds(text: str) -> float:
     """Seconds from `5`, `5s`, `500ms` or `1m`."""
-    match = _matched(_DURATION, text, " is not a duration; write 5, 5s, 500ms or 1m.")
+    match = _matched("duration", text, " is not a duration; write 5, 5s, 500ms or 1m.")
     duration = float(match[1]) * _UNITS[match[2]]
     if duration > MAX_SECONDS:
         raise ValueError(" is more than an hour.")
@@ -104,20 +104,14 @@ class Count(click.IntRange):
         return ""
 
 
-_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE]\+?[0-9]{1,2})?)"
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZE = regex(_NUMBER + r" ?([kmgt]?)(i?b)?", re.IGNORECASE | re.ASCII)
-_COUNT = regex(_NUMBER + r" ?([kmbt]?)", re.IGNORECASE | re.ASCII)
-_TIME = regex(_NUMBER + r" ?(us|ms|s)", re.ASCII)
-_LINK = regex(r"(?:([^=,]{1,40})=)?" + _NUMBER + "," + _NUMBER, re.ASCII)
-_PAIR = regex(r"([0-9]{1,7})[xX]([0-9]{1,7}(?:\.[0-9]{1,3})?)", re.ASCII)
 MAX_SIZE = 1 << 50
 MAX_COUNT = 1e16
 
 
 def size(text: str) -> int:
     """Bytes from `4K`, `256MiB`, `1G` (powers of two, as nccl-tests reads them) or `16MB` (powers of ten)."""
-    match = _matched(_SIZE, text, " is not a size; write 4K, 256MiB or 1G (powers of two), or 16MB.")
+    match = _matched("size", text, " is not a size; write 4K, 256MiB or 1G (powers of two), or 16MB.")
     unit, tail = match[2].lower(), (match[3] or "").lower()
     decimal = tail == "b" and unit != ""
     times = 1000 ** "kmgt".index(unit) * 1000 if decimal else _BINARY[unit]
@@ -140,7 +134,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 def count(text: str) -> float:
     """A count from `70e9`, `70B`, `7.5M` or `4096`."""
-    match = _matched(_COUNT, text, " is not a count; write 70e9 or 70B.")
+    match = _matched("count", text, " is not a count; write 70e9 or 70B.")
     number = float(match[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}[match[2].lower()]
     if not 1 <= number <= MAX_COUNT:
         raise ValueError(f" is not between 1 and {MAX_COUNT:g}.")
@@ -150,7 +144,7 @@ def count(text: str) -> float:
 def micros(text: str) -> float:
     """Microseconds from `150ms`, `42us` or `1.2s`."""
     wrong = " is not a time; write 150ms, 42us or 1.2s."
-    match = _matched(_TIME, text, wrong)
+    match = _matched("time", text, wrong)
     if float(match[1]) <= 0:
         raise ValueError(wrong)
     return float(match[1]) * {"us": 1.0, "ms": 1e3, "s": 1e6}[match[2]]
@@ -162,7 +156,7 @@ def link_type(called: str = "") -> Spelt:
     def link(text: str) -> Link:
         from topodiag.app.model import Link as Made  # noqa: PLC0415 - not for the help
 
-        match = _matched(_LINK, text, " is not a link; write NAME=US,GBS like NVLink=1.0,300.")
+        match = _matched("link", text, " is not a link; write NAME=US,GBS like NVLink=1.0,300.")
         alpha, gbs = float(match[2]), float(match[3])
         if not 1e-6 <= gbs <= 1e9 or alpha > 1e9:
             raise ValueError(": a bandwidth is from 1e-6 to 1e9 GB/s and a latency below 1e9 us.")
@@ -189,7 +183,7 @@ def pair_type(what: str, example: str, *, whole: bool) -> Spelt:
 
     def pair(text: str) -> tuple[int, float]:
         wrong = f" is not {what}; write it like {example}."
-        match = _matched(_PAIR, text, wrong)
+        match = _matched("pair", text, wrong)
         if int(match[1]) < 1 or float(match[2]) <= 0 or (whole and "." in match[2]):
             raise ValueError(wrong)
         return int(match[1]), float(match[2])

@@ -9,8 +9,9 @@ from dataclasses import field
 from enum import StrEnum
 from math import nan
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
+from topodiag.words.own_data import patterns
 
 Value = str | int | float
 
@@ -126,8 +127,7 @@ PROGRESS_WORDS = {
     "progress.step": "lines of steps",
     "progress.size": "sizes measured",
 }
-_CLOCK = regex(r"^(?!.{0,32}\beta\b).{0,32}?\b(\d{2}:\d{2}:\d{2})\b")
-"""The time that stands at the front of a line, as the line writes it; that which is left is none."""
+_CLOCK = patterns("model/lines", "lines")["clock"]
 
 
 def says_work(progress: Sequence[Progress]) -> str:

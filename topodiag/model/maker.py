@@ -8,11 +8,11 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.devices import INSTINCT, PciKind
 from topodiag.model.devices import NVIDIA as NVIDIA_ID
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
+from topodiag.words.own_data import own_data, patterns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,26 +26,15 @@ NVLINKS = "NV"
 """How nvidia-smi's words for pairs that NVLink joins begin (NV18)."""
 XGMI = "XGMI"
 """What ROCm's tools call a pair that xGMI joins."""
-_NAMED = (
-    (regex(r"\bAMD\b|\bInstinct\b|\bRadeon\b|\bMI[0-9]{2,3}[AX]?\b|\bgfx9"), Maker.AMD),
-    (regex(r"\bNVIDIA\b|\bTesla\b|\bGeForce\b|\bQuadro\b|\bH[12]00\b|\b[ABV]100\b|\bG?[BH]200\b"), Maker.NVIDIA),
-)
-_HIP = (
-    " HIP error", "[HIP error]", "HIP out of memory", "hipError", "hipMalloc", "hipModule", "hipLaunch",
-    "TORCH_USE_HIP_DSA", "HSA_STATUS_",
-)  # fmt: skip
-"""What AMD's runtime and programs built for it say of their errors."""
 _IDS = {AMD_ID: Maker.AMD, NVIDIA_ID: Maker.NVIDIA}
-_EVENTS = {
-    "amdgpu": Maker.AMD, "amdgpu-error": Maker.AMD, "gpu.rocr_hang": Maker.AMD, "gpu.rocr_ecc": Maker.AMD,
-    "nvlink.rocm_smi_xgmi_error": Maker.AMD,
-    "xid": Maker.NVIDIA, "sxid": Maker.NVIDIA, "nvrm": Maker.NVIDIA, "gsp": Maker.NVIDIA,
-}  # fmt: skip
+_DATA = own_data("model/makers")
+_NAMED = {Maker[name]: pattern for name, pattern in patterns("model/makers", "named").items()}
+_EVENTS = {name: Maker[maker] for maker, names in _DATA["events"].items() for name in names}
 
 
 def maker_named(text: str) -> Maker | None:
     """The maker of a product by its name, as tools and tables print it."""
-    return next((maker for pattern, maker in _NAMED if pattern.search(text)), None)
+    return next((maker for maker, pattern in _NAMED.items() if pattern.search(text)), None)
 
 
 def makers_of(node: Node) -> frozenset[Maker]:
@@ -115,4 +104,4 @@ def _is_of_amd(job: Job) -> bool:
     """Whether a job runs on AMD's GPUs: by its library, or by its errors where no library says its version."""
     if job.nccl_versions or job.library == AMD.library:
         return job.library == AMD.library
-    return any(word in event.text for event in job.events for word in _HIP)
+    return any(word in event.text for event in job.events for word in _DATA["amd"])

@@ -14,9 +14,10 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
 from topodiag.model.steps import PartOf, StepSeries, timed_parts, warm_up
+from topodiag.words.own_data import patterns
 from topodiag.words.units import grouped, percent, plural, spell_s
 
 Floats = npt.NDArray[np.float64]
@@ -47,8 +48,7 @@ _FEW = 0.2
 _RECURS = 0.7
 """Share of the slow steps that must lie in the same distance for them to recur."""
 
-_LOSS = regex(r"(?i)\bloss['\"]?\s{0,4}[:=]\s{0,4}(?:(-?(?:nan|inf))\b|-?[0-9])")
-"""A step's own loss, and the word where it is no number."""
+_LOSS = patterns("model/lines", "lines")["loss"]
 
 
 @dataclass(frozen=True, slots=True)

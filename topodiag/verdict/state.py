@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from topodiag.checks.interface import quoted
-from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.events import says_work
 from topodiag.model.finding import Confidence, Finding, Severity, Status
@@ -18,6 +17,7 @@ from topodiag.model.node import Sight, gpu_sight
 from topodiag.model.result import Result, Trouble
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
+from topodiag.words.own_data import patterns
 from topodiag.words.units import grouped, plural
 
 if TYPE_CHECKING:
@@ -41,14 +41,9 @@ names is why a GPU stopped its work."""
 NO_WORD = "nothing in this evidence says why"
 _OF_WAYS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "TOP", "BEN")
 """Checks of what carries data, and over which way."""
-_EXCEPTION = regex(r"[|\s]{0,20}((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception): .{1,400})")
-"""The end of a traceback of Python's, also in one of a group of exceptions."""
 _SLOWS = (*_OF_WAYS, "GPU004", "JOB008", "JOB011", "JOB012", "JOB015", "NIC002", "NIC005", "ENV")
 """Checks whose faults take bandwidth or time from a job that meets them."""
-
-
-STEP_OF = regex(r"\b(?:[Ss]tep|[Ii]ter(?:ation)?)s?[:=\[ ]{1,12}(\d{1,9}) {0,12}/ {0,12}(\d{2,9})\b")
-"""The number of a step, and of how many. Beside an epoch they may be its own."""
+_EXCEPTION, STEP_OF = patterns("verdict/lines", "state").values()
 
 
 def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) -> State:

@@ -14,7 +14,6 @@ from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, read_piece, refusal, spooled
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import ANY_EVIDENCE, NODE_KINDS, Kind
-from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.layout import LayoutError
@@ -24,6 +23,7 @@ from topodiag.verdict import one_node, scheduled
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.timeline import timeline
+from topodiag.words.own_data import patterns
 from topodiag.words.units import fold_hosts, plural
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""
 LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
 """Kinds of files of where ranks sit, each with the option of `place` that reads it."""
-_MAY_BE_TROUBLE = regex(r"(?i)error|fail|fatal|critical|exception|abort|kill|HTTP/[\d.]{1,3}\" 5\d\d\b")
-"""Words of lines that may be errors which no catalogue knows."""
+_MAY_BE_TROUBLE = patterns("app/case/texts", "lines")["trouble"]
 JOINED = frozenset({*LAYOUTS, Kind.PODS, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
 

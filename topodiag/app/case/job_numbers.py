@@ -6,48 +6,27 @@ SOURCE: Slurm sbatch(1) (`slurm-%j.out`, `%x_%j.err`), PBS qsub(1) (`name.o1234`
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from topodiag.app.case.ras import job_of
-from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
+from topodiag.words.own_data import patterns
 from topodiag.words.units import grouped
 
-_NUMBER = regex(
-    r"""^slurm-([0-9]{1,10})(?![0-9])                            # as Slurm and PBS name what nobody named
-    | \.[oe]([0-9]{3,10})(?:[-.][0-9]{1,6})?(?:\.[gxbz][a-z0-9]{1,2})?$
-    | ^(?!.*(?<![0-9])20[0-9]{6}(?![0-9]))                       # not with a date, which has a time beside it
-    .*?(?<![0-9A-Za-z])                                          # no node's name, no rank with zeros in front
-    (?:([1-9][0-9]{4,8})(?![0-9A-Za-z]).*\.(?:out|err|stdout|stderr)
-    | ([1-9][0-9]{7,8})(?![0-9A-Za-z]).*\.log                    # a process's number has seven digits at most
-    )(?:\.[gxbz][a-z0-9]{1,2})?$""",
-    re.VERBOSE,
-)
-"""The number in the name of a file that a scheduler writes, also packed; files of NCCL's have a process's, and end
-otherwise."""
-_BEGAN = regex(r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[-_T ]([0-2][0-9])[-:_]?([0-5][0-9])(?![0-9]{3})")
-"""Date and minute in the name of a folder: the nodes of one run make theirs within seconds."""
-JOB_LINE = regex(r"(?:\*\*\* (?:JOB|STEP)|^Subject: Job) ([0-9]{1,12})\b")
-"""The number in what Slurm, or LSF in a job's report, says of a job."""
-
-
-_STREAM = regex(r"\.(?:out|err|stdout|stderr)$|\.[oe](?=[0-9]{3,10}$)")
-"""What tells the two streams of one job apart in the names of its files."""
-_NO_NAME = regex(r"(?:^|/)(?:err(?:or)?s?|out(?:put)?s?|std(?:err|out))$")
-"""How a file is called that names its stream and no job."""
+_OF_NAMES = patterns("app/case/texts", "names")
+JOB_LINE = patterns("app/case/texts", "lines")["job"]
 
 
 def without_streams(paths: Iterable[str]) -> dict[str, str]:
     """The name of each file without the word of its stream: the same for the output of a job and for its errors. Where
     an output and errors alone lie in a folder and one of both names no job (`error.err`), they are one job's."""
-    names = {path: _STREAM.sub("", path) for path in paths}
+    names = {path: _OF_NAMES["stream"].sub("", path) for path in paths}
     folders = grouped((path.rpartition("/")[0], path) for path, name in names.items() if name != path)
     for folder, files in folders.items():
         of_errors = sorted("e" in file.rpartition(".")[2] for file in files)
-        if of_errors == [False, True] and any(_NO_NAME.search(names[file]) for file in files):
+        if of_errors == [False, True] and any(_OF_NAMES["no_job"].search(names[file]) for file in files):
             names.update(dict.fromkeys(files, f"{folder}/"))
     return names
 
@@ -56,7 +35,7 @@ def job_number(path: str) -> str:
     """The number of a scheduler's job by the name of a file, else the minute in which its run began by that of its
     folder; "" where neither has one."""
     folder, _, name = path.rpartition("/")
-    number, began = _NUMBER.search(name), _BEGAN.findall(folder)
+    number, began = _OF_NAMES["number"].search(name), _OF_NAMES["began"].findall(folder)
     if number is not None:
         return next(filter(None, number.groups()), "")
     return "".join(began[-1]) if began else ""

@@ -13,17 +13,18 @@ from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.literals import windows
 from topodiag.evidence.signatures.wrappers import is_of_service, of_one_process
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.events import Progress
 from topodiag.model.job import Event
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.verdict.state import STEP_OF
 from topodiag.words.colours import without_colours
+from topodiag.words.own_data import patterns
 
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
-_FULL_BAR = regex(r"\b100%\|[^|]{1,300}\| {0,9}(\d{1,9})/\1 \[")
+_FULL_BAR = patterns("app/case/texts", "lines")["full_bar"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ may quote evidence anywhere: it keeps the words that topodiag's own texts are ma
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -19,8 +18,9 @@ from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.result import Result
+from topodiag.words.own_data import patterns
 from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
 
@@ -48,13 +48,8 @@ _HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"
 """Fields of one class that hold names of machines, switches and racks."""
 _GUIDS = frozenset({"guid", "node_guid", "sys_image_guid"})
 """Fields whose hexadecimal digits are no mask and no size."""
-_OF_BUNDLE = regex(r"(?:json|trees|commands|files|text)/[a-z0-9-]{1,60}\.(?:json|tree|txt)\Z")
-_WORD = regex(r"[^\s\"'(),;]+")
-_PLACE = regex(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
-"""A word of a sentence, and what may follow a path in it."""
-_RUN_ID = regex(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
+_LIKE = patterns("app/redact/words", "reports")
 _RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "run")})
-_NODE_SET = regex(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +76,9 @@ def redacted(value: T, key: bytes | None = None) -> T:
         strings[f"guid {text}" if name in _GUIDS else text] = None
         if name in _HOSTS or (owner, name) in _HOSTS_OF:
             hosts.add(text)
-        if "/" in text and _is_quoted(owner, name) and not _OF_BUNDLE.match(text):
+        if "/" in text and _is_quoted(owner, name) and not _LIKE["of_bundle"].match(text):
             paths.update((text, text.rpartition("/")[2]))
-    lists = dict.fromkeys(match[0] for text in strings for match in _NODE_SET.finditer(text[:10_000]))
+    lists = dict.fromkeys(match[0] for text in strings for match in _LIKE["node_set"].finditer(text[:10_000]))
     known = sorted(hosts)
     redactor.learn(known, [name for name in lists if _stem(name, known)], strings)
     value = _OfNames(redactor, frozenset(path for path in paths if "/" in path or "." in path)).value(value)
@@ -264,7 +259,7 @@ class _OfNames(_Walk):
 
     def _run_id(self, text: str) -> str:
         """The id of a sweep's run, `1-pairs-gpu07+gpu08-rail3`: the names of nodes stand between its signs."""
-        match = _RUN_ID.match(text)
+        match = _LIKE["run_id"].match(text)
         if match is None:
             return self._redactor.text(text)
         spelt = self._redactor.text if match["kind"] == "racks" else self._redactor.prose
@@ -273,8 +268,8 @@ class _OfNames(_Walk):
     def _sentence(self, text: str) -> str:
         """Our own words; a path among them is redacted as it is where it stands alone."""
         parts, last = [], 0
-        for match in _WORD.finditer(text) if self._paths else ():
-            place = _PLACE.match(match[0])
+        for match in _LIKE["word"].finditer(text) if self._paths else ():
+            place = _LIKE["place"].match(match[0])
             if place is not None and place[1] in self._paths:
                 parts += [self._redactor.prose(text[last : match.start()]), self._quoted(place[1])]
                 last = match.start() + len(place[1])
@@ -282,9 +277,9 @@ class _OfNames(_Walk):
 
     def _quoted(self, text: str) -> str:
         # The collector named the files of a bundle, and redacted those names itself where they hold one.
-        if _OF_BUNDLE.match(text):
+        if _LIKE["of_bundle"].match(text):
             return self._redactor.prose(text)
         node, _, inner = text.partition("/")
-        if _OF_BUNDLE.match(inner):
+        if _LIKE["of_bundle"].match(inner):
             return f"{self._redactor.text(node)}/{self._redactor.prose(inner)}"
         return self._redactor.text(text)

@@ -17,15 +17,11 @@ from types import CodeType
 
 import topodiag_probes
 from topodiag.lazy import regex
+from topodiag.words.own_data import patterns
 from topodiag_probes.harmless import RUN, is_harmless
 from topodiag_probes.redact import Redactor
 
-_HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
-_AT_HOST = regex(
-    rf"(?<![\w.-]){_HOST}(?=:[0-9]{{1,9}}(?::[0-9]{{1,9}})? \[)"  # the head of NCCL's lines
-    rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
-    rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
-)
+_LIKE = patterns("app/redact/words", "words")
 # Python's own exceptions, such as KeyError.
 _RAISED = frozenset(
     name for name, item in vars(builtins).items() if isinstance(item, type) and issubclass(item, BaseException)
@@ -53,7 +49,7 @@ class OfReport(Redactor):
             self._ours = False
 
     def text(self, text: str) -> str:
-        return super().text(_AT_HOST.sub(self._known_host, text))
+        return super().text(_LIKE["at_host"].sub(self._known_host, text))
 
     def _known_host(self, match: re.Match[str]) -> str:
         """A host whose name is a word as well (`gpu1`), where only a host can stand."""
@@ -71,8 +67,6 @@ class OfReport(Redactor):
 
 
 _RUN = regex(RUN)
-_DIGITS = regex(r"[0-9]+")
-_RANGE = regex(r"([A-Za-z0-9_]{1,40}[0-9]{1,4})-[0-9]{1,4}")
 _DATA = ("app/**/*.toml", "checks/**/*.toml", "hardware/*.toml", "verdict/*.toml", "words/*.toml")
 
 
@@ -102,12 +96,12 @@ def _texts(code: CodeType) -> Iterator[str]:
 
 
 def _shape(word: str) -> str:
-    return _DIGITS.sub("#", word.lower())
+    return _LIKE["digits"].sub("#", word.lower())
 
 
 @lru_cache(maxsize=65536)
 def is_own(word: str) -> bool:
     """Whether a word, or words that signs join, stand in a text of ours (`GPU3`, `all-reduce`), or a range of one of
     them (`GPU0-7`, `mlx5_0-1`)."""
-    range_ = _RANGE.fullmatch(word)
+    range_ = _LIKE["range"].fullmatch(word)
     return (range_ is not None and is_harmless(range_[1])) or _shape(word) in _words()
