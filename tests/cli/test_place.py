@@ -130,12 +130,6 @@ def test_logs_in_an_archive_are_the_layout(capsys: pytest.CaptureFixture[str], t
     assert json.loads(packed[1])["map"] == json.loads(plain[1])["map"]
 
 
-def test_standard_input_needs_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = place(capsys, "audit", "-", "--tp", "8")
-    assert code == 2
-    assert "--hostfile -" in err
-
-
 # --- `topodiag place audit` as users run it: the verdict, the table at two widths, the JSON, the exit code ----
 
 CLUSTER = ("--system", "dgx-h100", "--nodes", "4", "--leaf", "2", "--oversubscription", "2")
@@ -205,6 +199,23 @@ def test_a_map_avoids_what_is_broken_and_keeps_tensor_groups_whole(solved: str) 
     assert document["violations"] == []
     assert document["gain_percent"] > 0
     assert document["ms_per_step"] >= document["bound_ms"] > 0
+
+
+@pytest.mark.parametrize("kind", ["hostfile", "map", "log"])
+def test_a_pipe_is_read_as_the_file_behind_it(placing: Run, solved: str, tmp_path: Path, kind: str) -> None:
+    logs = sorted((JOBS / "nic-missing" / "logs").iterdir())
+    text = {"hostfile": HOSTS, "map": solved, "log": "".join(log.read_text() for log in logs)}[kind]
+    (path,) = written(tmp_path, text=text)
+    sizes = () if kind == "log" else ("--tp", "8")
+    by_pipe, by_path = (placing("audit", given, *sizes, "--format", "json", stdin=text) for given in ("-", path))
+    assert by_pipe.returncode == by_path.returncode < 2, by_pipe.stderr
+    assert json.loads(by_pipe.stdout)["map"] == json.loads(by_path.stdout)["map"]
+
+
+def test_an_empty_pipe_is_refused(placing: Run) -> None:
+    done = placing("audit", "-", "--tp", "8")
+    assert done.returncode == 2
+    assert "<stdin>" in done.stderr
 
 
 def test_a_map_goes_straight_to_a_launcher(placing: Run, solved: str, tmp_path: Path) -> None:

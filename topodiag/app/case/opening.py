@@ -54,6 +54,21 @@ def stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
+def kept_stdin() -> BinaryIO:
+    """The same, to be read again from its start: what comes through a pipe is kept in a file, for all that reads `-`
+    from there on. Raises InputError."""
+    stream = stdin()
+    if stream.seekable():
+        return stream
+    from tempfile import TemporaryFile  # noqa: PLC0415 - for a pipe only
+
+    kept = TemporaryFile()  # noqa: SIM115 - for the rest of the command
+    kept.writelines(stream)
+    kept.seek(0)
+    _CONTENT.set(kept)
+    return kept
+
+
 def stream_for(paths: Sequence[str]) -> BinaryIO | None:
     """Standard input where one of the paths is `-`."""
     return stdin() if STDIN in paths else None

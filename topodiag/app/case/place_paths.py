@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from topodiag.app.case.build import LAYOUTS
-from topodiag.app.case.opening import blob_at, gathered, stream_for
+from topodiag.app.case.opening import blob_at, gathered, kept_stdin
 from topodiag.app.case.placement import PlaceError, PlaceOptions
-from topodiag.evidence.intake.pieces import Intake, Piece, left_aside
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, left_aside
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.rank_files import read_map
 from topodiag.model.errors import InputError
@@ -44,9 +44,7 @@ def place_options(options: Mapping[str, Any], paths: Sequence[str] = (), **given
 
 def _sorted(options: PlaceOptions, paths: Sequence[str]) -> PlaceOptions:
     """The options with the paths put where they belong."""
-    stream = stream_for(paths)
-    if stream is not None and not stream.seekable():
-        raise PlaceError("standard input goes in by an option that says what it is", hint="--hostfile -, --topology -")
+    stream = kept_stdin() if STDIN in paths else None
     intake = gathered(paths)
     if stream is not None:
         stream.seek(0)  # what it is has been told by its head: the reader of its kind begins at the start
