@@ -157,9 +157,9 @@ def test_experts_are_groups_of_the_expert_grid(tp: int, cp: int, pp: int, dp: in
             groups_of(layout, layout.world)
         return
     listed = groups_of(layout, layout.world)
-    assert list(layout.experts()) in listed["ep"].tolist()
+    assert list(layout.shards(layout.ep)) in listed["ep"].tolist()
     if cp * dp > ep:
-        assert list(layout.expert_replicas()) in listed["expert-dp"].tolist()
+        assert list(layout.shard_replicas(layout.ep)) in listed["expert-dp"].tolist()
     if cp > 1 and dp > 1:
         assert list(layout.replicas()) in listed["dp-cp"].tolist()
 

@@ -290,7 +290,9 @@ def _traffic(
     rows: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
     for dimension in DIMENSIONS:
         if layout.all_sizes[dimension.name] > 1 and dimension.pattern is not Pattern.GRADIENTS:
-            ranks = layout.worst(dimension.name, machine.domain) if dimension.numbers_ranks else layout.experts()
+            ranks = (
+                layout.worst(dimension.name, machine.domain) if dimension.numbers_ranks else layout.shards(layout.ep)
+            )
             rows.append((dimension.name, ranks, _sent(dimension, work, layout, micro_batches)))
     return rows + _gradients(work, layout, micro_batches)
 
@@ -325,7 +327,8 @@ def _sent(dimension: Dimension, work: Work, layout: Layout, micro_batches: int) 
 def _gradients(work: Work, layout: Layout, micro_batches: int) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:
     dense, experts = _local(work, layout)
     rows: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
-    for parameters, ranks, groups in ((dense, layout.replicas(), 1), (experts, layout.expert_replicas(), layout.ep)):
+    for parameters, groups in ((dense, 1), (experts, layout.ep)):
+        ranks = layout.shard_replicas(groups)
         if parameters <= 0 or len(ranks) < 2:
             continue
         if work.shard:

@@ -321,16 +321,9 @@ class Layout(Sizes):
         """The ranks that hold the same dense weights as rank 0, or its context: cp fastest, dp slowest."""
         return tuple(map(sum, product(*(self.group(copy.name) for copy in reversed(COPIES)))))
 
-    def experts(self) -> tuple[int, ...]:
-        """The expert-parallel group of rank 0."""
-        return self.replicas()[: self.ep]
-
-    def expert_replicas(self) -> tuple[int, ...]:
-        """The ranks that hold the same experts as rank 0."""
-        return self.replicas()[:: self.ep]
-
     def shards(self, size: int) -> tuple[int, ...]:
-        """A group of HSDP that shares one copy of the weights. Raises LayoutError."""
+        """A group of HSDP that shares one copy of the weights; with `ep` ranks that of rank 0 which shares the experts.
+        Raises LayoutError."""
         replicas = self.replicas()
         if size < 1 or len(replicas) % size:
             words = " x ".join(copy.name for copy in COPIES)
@@ -338,7 +331,7 @@ class Layout(Sizes):
         return replicas[:size]
 
     def shard_replicas(self, size: int) -> tuple[int, ...]:
-        """The ranks that hold the same shard as rank 0."""
+        """The ranks that hold the same shard as rank 0; of `ep` ranks those that hold the same experts."""
         return self.replicas()[::size]
 
 

@@ -86,7 +86,3 @@ class Affinity:
     nics: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     unit: str = "GB/s"
-
-    @property
-    def is_latency(self) -> bool:
-        return self.unit in ("us", "ns")

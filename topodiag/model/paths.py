@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.lazy import dataclass
 from topodiag.model.links import Link, LinkKind, Path
 from topodiag.model.nccl_enums import PathType
 
@@ -43,21 +42,10 @@ def hop_type(a: str, b: str, kind: LinkKind) -> PathType:
     return PathType.PXB if classes == {"pci"} else PathType.PIX
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One direction of a link."""
-
-    to: str
-    kind: LinkKind
-    intended: float | None
-    negotiated: float | None
-
-
-Edges = dict[str, list[Edge]]
-
-
 Way = tuple[str, str, LinkKind, float | None, float | None]
 """What of a link makes paths: both ends, kind, intended and negotiated GB/s."""
+Edges = dict[str, list[Way]]
+"""The ways by the vertex that they leave."""
 
 
 def way_of(link: Link) -> Way:
@@ -67,9 +55,9 @@ def way_of(link: Link) -> Way:
 def edges_of_ways(ways: Iterable[Way]) -> Edges:
     """Both directions of every way, by the vertex they leave."""
     edges: Edges = defaultdict(list)
-    for a, b, kind, intended, negotiated in ways:
-        edges[a].append(Edge(b, kind, intended, negotiated))
-        edges[b].append(Edge(a, kind, intended, negotiated))
+    for way in ways:
+        edges[way[0]].append(way)
+        edges[way[1]].append((way[1], way[0], *way[2:]))
     return edges
 
 
@@ -81,11 +69,7 @@ def narrowest(one: float | None, other: float | None) -> float | None:
 def _may_pass(vertex: str, came_by: LinkKind | None, go_by: LinkKind) -> bool:
     """Whether a path may go on through this vertex."""
     name = vertex_class(vertex)
-    if name == "nic":
-        return False
-    if name == "gpu":
-        return came_by is LinkKind.NVLINK and go_by is LinkKind.NVLINK
-    return True
+    return name != "nic" and (name != "gpu" or came_by is go_by is LinkKind.NVLINK)
 
 
 def paths_from(start: str, edges: Edges) -> dict[str, Path]:
@@ -101,22 +85,20 @@ def paths_from(start: str, edges: Edges) -> dict[str, Path]:
         if vertex in best:
             continue
         best[vertex] = path
-        for edge in edges.get(vertex, ()):
-            if edge.to in best:
+        for _, to, go_by, intended, negotiated in edges.get(vertex, ()):
+            if to in best or (vertex != start and not _may_pass(vertex, came_by, go_by)):
                 continue
-            if vertex != start and not _may_pass(vertex, came_by, edge.kind):
-                continue
-            vertices = (*path.vertices, edge.to)
+            vertices = (*path.vertices, to)
             passed = sum(vertex_class(between) == "gpu" for between in vertices[1:-1])
             if passed > 1:
                 continue
-            kind = PathType(max(path.type, hop_type(vertex, edge.to, edge.kind)))
+            kind = PathType(max(path.type, hop_type(vertex, to, go_by)))
             if kind is PathType.NVL and passed == 1:
                 kind = PathType.NVB
-            intended = narrowest(path.intended_gbs, edge.intended)
-            longer = Path(kind, vertices, intended, narrowest(path.negotiated_gbs, edge.negotiated))
+            rates = narrowest(path.intended_gbs, intended), narrowest(path.negotiated_gbs, negotiated)
+            longer = Path(kind, vertices, *rates)
             serial += 1
-            heapq.heappush(heap, (kind, -_width(longer), hops + 1, serial, edge.kind, longer))
+            heapq.heappush(heap, (kind, -_width(longer), hops + 1, serial, go_by, longer))
     return best
 
 

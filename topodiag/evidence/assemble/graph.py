@@ -293,12 +293,12 @@ def _paths(
 
 
 def _as_wide_as_port(path: Path, nic: str, edges: Edges) -> Path:
-    ports = [edge for edge in edges.get(nic, ()) if edge.kind is LinkKind.NETWORK and edge.negotiated is not None]
+    ports = [(now, able) for _, _, by, able, now in edges.get(nic, ()) if by is LinkKind.NETWORK and now is not None]
     if not ports or path.negotiated_gbs is None:
         return path
-    widest = max(ports, key=lambda edge: edge.negotiated or 0.0)
-    intended = path.intended_gbs if widest.intended is None else narrowest(path.intended_gbs, widest.intended)
-    return replace(path, intended_gbs=intended, negotiated_gbs=narrowest(path.negotiated_gbs, widest.negotiated))
+    widest, able = max(ports, key=lambda port: port[0])
+    intended = path.intended_gbs if able is None else narrowest(path.intended_gbs, able)
+    return replace(path, intended_gbs=intended, negotiated_gbs=narrowest(path.negotiated_gbs, widest))
 
 
 def _matrix_path(words: Sequence[Mapping[Pair, str]], a: str, b: str) -> Path | None:

@@ -41,7 +41,8 @@ def plan_by_affinity(guest: Guest, measured: Affinity, numa_of: Mapping[str, int
     missing = [guest.label(bus_id) for bus_id in guest.gpus if bus_id not in gpus]
     if missing:
         raise VirtualError(f"{', '.join(missing[:4])} was not measured: every GPU of the guest needs a row")
-    good = [[1 / value if measured.is_latency else value for value in row] for row in measured.values]
+    is_latency = measured.unit in ("us", "ns")
+    good = [[1 / value if is_latency else value for value in row] for row in measured.values]
     near = [_near(row) for row in good]
     if all(len(row) == len(nics) for row in near):
         raise VirtualError("all GPUs measure all NICs alike: it says nothing of switches")
