@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from random import Random
 
 from topodiag.lazy import dataclass
-from topodiag.model.sweep import Fabric, Part, State, SweepJudgement, SweepPlan, SweepResult
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge, places
 from topodiag.sweep.parts import crosses, parts_of
 from topodiag.sweep.plan import first_round
+from topodiag.sweep.values import Fabric, Part, State, SweepJudgement, SweepPlan, SweepResult
 
 NORMAL_GBS = {"intra": 480.0, "gpus": 360.0, "pairs": 45.0, "ring": 45.0, "rails": 48.0, "racks": 40.0, "fabric": 49.0,
               "bisection": 38.0, "settings": 300.0}  # fmt: skip

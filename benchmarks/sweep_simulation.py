@@ -19,7 +19,7 @@ from collections import Counter
 from random import Random
 
 from benchmarks.sweep_fabric import Noise, fabric_of, false_alarms, found, plant, sweep
-from topodiag.model.sweep import Part
+from topodiag.sweep.values import Part
 
 NOISES = (
     ("quiet: 2 % scatter, 1 % of runs slow by chance", Noise()),

@@ -23,10 +23,10 @@ from tools import build_api_docs, build_collector_docs, build_docs
 from topodiag.checks import registry
 from topodiag.cli import cli
 from topodiag.cli.model.step_options import TRAINED
-from topodiag.model.sweep import State as SweepState
 from topodiag.model.verdict import CauseStatus, State
 from topodiag.sweep.plan import KINDS, first_round
 from topodiag.sweep.planfile import plan_json
+from topodiag.sweep.values import State as SweepState
 from topodiag_probes.registry import probes
 from topodiag_probes.variables import FAMILIES, FORMS
 

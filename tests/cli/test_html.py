@@ -17,10 +17,10 @@ from tests.report.html.pages import Element, by_id, data_of, read
 from tests.tables import examples
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome, run
-from topodiag.model.sweep import Fabric
 from topodiag.report.documents.from_model import VERSIONS
 from topodiag.sweep.plan import first_round
 from topodiag.sweep.planfile import plan_text
+from topodiag.sweep.values import Fabric
 from topodiag_probes.tokens import Tokens
 
 KEY = "a site's key"

@@ -37,10 +37,11 @@ def nodes(path: Path) -> list[ast.AST]:
 
 @cache
 def fields() -> set[str]:
-    """Names of the fields of all frozen values of the model, but those of the table of dimensions, read by name."""
+    """Names of the fields of all frozen values of the model and of sweeps, but those of the table of dimensions, read
+    by name."""
     return {
         item.target.id
-        for path in (PACKAGE / "model").rglob("*.py")
+        for path in (*(PACKAGE / "model").rglob("*.py"), PACKAGE / "sweep" / "values.py")
         for node in nodes(path)
         if isinstance(node, ast.ClassDef) and node.name != "Sizes"
         and any("dataclass" in ast.unparse(expr) for expr in node.decorator_list)

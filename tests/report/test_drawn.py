@@ -35,12 +35,12 @@ from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.bench import Benchmark
 from topodiag.model.node import Sight, gpu_sight
 from topodiag.model.result import Result
-from topodiag.model.sweep import Part
 from topodiag.report.registry import names, report
 from topodiag.report.table import draw_result
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge
 from topodiag.sweep.plan import first_round
+from topodiag.sweep.values import Part
 
 
 def of_node(make: Callable[[], Result]) -> Callable[..., str]:

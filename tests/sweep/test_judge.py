@@ -12,11 +12,11 @@ from benchmarks.sweep_fabric import Noise, fabric_of, false_alarms, found, measu
 from tests.depth import some_of
 from tests.tables import examples
 from topodiag.model.bench import SLOW_PLACEMENT
-from topodiag.model.sweep import Fabric, Part, Standing, State, SweepPlan, SweepResult
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import ONE_RAIL, TWO_KINDS, judge
 from topodiag.sweep.parts import acquits, parts_of
 from topodiag.sweep.plan import first_round, pair_run, racks_run, rail_run
+from topodiag.sweep.values import Fabric, Part, Standing, State, SweepPlan, SweepResult
 
 STILL = Noise(0.01, 0.0)
 FABRIC = fabric_of()

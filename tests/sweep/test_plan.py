@@ -15,13 +15,13 @@ from benchmarks.sweep_fabric import Noise, fabric_of, measure
 from tests.files import filed
 from tests.tables import examples
 from topodiag.model.errors import InputError, TopodiagError
-from topodiag.model.sweep import Fabric, Launch, SweepPlan
 from topodiag.sweep.commands import command, refuse_arguments, refuse_environment
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge
 from topodiag.sweep.places import expand, fabric_from, read_racks
 from topodiag.sweep.plan import DEFAULT, KINDS, edges, exists, first_round, rail_run
 from topodiag.sweep.planfile import plan_json, plan_text, read_plan
+from topodiag.sweep.values import Fabric, Launch, SweepPlan
 
 
 def nodes(count: int) -> tuple[str, ...]:

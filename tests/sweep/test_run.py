@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests import program
 from tests.tables import examples, texts
 from topodiag.model.errors import InputError
-from topodiag.model.sweep import Fabric, Launch, State, SweepPlan
 from topodiag.sweep import run as runner
 from topodiag.sweep.plan import first_round, rail_run
 from topodiag.sweep.planfile import plan_text
 from topodiag.sweep.run import find_programs, measured, run_plan
 from topodiag.sweep.store import RESULTS, opened_store, read_store
+from topodiag.sweep.values import Fabric, Launch, State, SweepPlan
 
 TEXTS = texts(__file__)
 SRUN = TEXTS["srun"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.lazy import dataclass
-from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.sweep.parts import run_words
 from topodiag.sweep.plan import ordered
+from topodiag.sweep.values import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.words.units import fold_hosts
 
 _SIDE = 96

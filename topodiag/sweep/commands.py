@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from topodiag.lazy import dataclass
-from topodiag.model.sweep import SweepPlan, SweepRun
+from topodiag.sweep.values import SweepPlan, SweepRun
 from topodiag.words.own_data import own_data, patterns
 
 LAUNCHERS = ("srun", "mpirun", "none")

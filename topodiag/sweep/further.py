@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.model.sweep import Fabric, Fault, Part, Standing, SweepJudgement, SweepPlan, SweepRun
 from topodiag.sweep.judge import CONTROL, shape
 from topodiag.sweep.parts import crosses
 from topodiag.sweep.plan import intra_run, ordered, pair_run, racks_run, rail_run
+from topodiag.sweep.values import Fabric, Fault, Part, Standing, SweepJudgement, SweepPlan, SweepRun
 from topodiag.words.units import grouped
 
 CONTROLS = 3

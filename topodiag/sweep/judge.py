@@ -14,7 +14,8 @@ from heapq import heapify, heappop, heappush
 from statistics import median
 
 from topodiag.model.bench import SLOW_PLACEMENT
-from topodiag.model.sweep import (
+from topodiag.sweep.parts import acquits, crosses, parts_of
+from topodiag.sweep.values import (
     Fabric,
     Fault,
     Gap,
@@ -27,7 +28,6 @@ from topodiag.model.sweep import (
     SweepResult,
     SweepRun,
 )
-from topodiag.sweep.parts import acquits, crosses, parts_of
 from topodiag.words.units import grouped, plural
 
 LOW_SHARE = 0.85

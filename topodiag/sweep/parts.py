@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
-from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Part, SweepJudgement, SweepRun
+from topodiag.sweep.values import Fabric, Fault, Gap, JudgedRun, Part, SweepJudgement, SweepRun
 from topodiag.words.own_data import own_data
 from topodiag.words.units import few, fold_hosts, fold_numbers, grouped, in_gbs, numbered, percent, plural, spell_gbs
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from topodiag.evidence.intake.one_file import read_small
 from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError
-from topodiag.model.sweep import Fabric
+from topodiag.sweep.values import Fabric
 from topodiag.words import node_sets
 from topodiag.words.node_sets import short
 from topodiag.words.units import spell_bytes

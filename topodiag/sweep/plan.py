@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from topodiag.model.errors import TopodiagError
 from topodiag.model.nccl_enums import SIMPLE_ONLY
-from topodiag.model.sweep import Fabric, SweepPlan, SweepRun
+from topodiag.sweep.values import Fabric, SweepPlan, SweepRun
 
 KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
 DEFAULT = ("intra", "pairs", "ring", "racks", "bisection")

@@ -10,10 +10,10 @@ from msgspec import Meta
 
 from topodiag.evidence.intake.one_file import read_small
 from topodiag.model.errors import InputError, TopodiagError
-from topodiag.model.sweep import Fabric, Launch, SweepPlan, SweepRun
 from topodiag.sweep.commands import IB_WRITE_BW, LAUNCHERS, command, refuse_arguments, refuse_environment
 from topodiag.sweep.places import check_name, expand
 from topodiag.sweep.plan import KINDS, MAX_RUNS
+from topodiag.sweep.values import Fabric, Launch, SweepPlan, SweepRun
 from topodiag.words.units import fold_hosts
 
 FORMAT: Final = "topodiag-sweep"

@@ -24,9 +24,9 @@ from typing import BinaryIO
 from topodiag.evidence.nccl_tests import pair_runs, read_file
 from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
-from topodiag.model.sweep import State, SweepPlan, SweepResult, SweepRun
 from topodiag.sweep.commands import IB_WRITE_BW, Command, command
 from topodiag.sweep.store import Store
+from topodiag.sweep.values import State, SweepPlan, SweepResult, SweepRun
 from topodiag.words.units import in_s, spell_bytes
 
 MAX_WHY = 200

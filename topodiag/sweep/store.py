@@ -20,8 +20,8 @@ import msgspec
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.sweep import State, SweepPlan, SweepResult
 from topodiag.sweep.planfile import plan_text, read_plan
+from topodiag.sweep.values import State, SweepPlan, SweepResult
 from topodiag.writing import replacing
 
 RESULTS = "results.jsonl"

@@ -17,10 +17,10 @@ from topodiag.model.finding import Finding, Input, Severity, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.result import Result, Trouble
-from topodiag.model.sweep import SweepRun
 from topodiag.report.html.page import html_of, result_sheet
 from topodiag.report.job.table import draw_logs
 from topodiag.report.table import draw_result
+from topodiag.sweep.values import SweepRun
 from topodiag_probes.redact import Redactor
 from topodiag_probes.tokens import Tokens
 

@@ -15,7 +15,6 @@ from topodiag.model.cluster import Assignment
 from topodiag.model.history import FleetHistory, NodeFailures, RisingCounter
 from topodiag.model.layout import Layout
 from topodiag.model.result import Clock, Moment, Result, Timeline
-from topodiag.model.sweep import SweepJudgement
 from topodiag.placement.audit import audit
 from topodiag.placement.groups import talk_of_layout
 from topodiag.report.html.fleet import history_extras, sweep_extras
@@ -28,6 +27,7 @@ from topodiag.report.interface import Style
 from topodiag.report.sweep.page import draw_sweep
 from topodiag.report.text import Page
 from topodiag.sweep.parts import sweep_findings
+from topodiag.sweep.values import SweepJudgement
 
 HISTORY = FleetHistory(
     failing=(NodeFailures("gpu07", 12, 30, (("GPU001", 3),), "2026-03-01", "2026-03-09"),),

@@ -16,7 +16,6 @@ from benchmarks.sweep_fabric import Noise, fabric_of, measure, sweep
 from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.draw.heat import heat, heat_svg
-from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
 from topodiag.report.documents.from_model import plain
 from topodiag.report.interface import Style
 from topodiag.report.sweep.page import draw_sweep, sweep_json
@@ -24,6 +23,7 @@ from topodiag.report.text import Page
 from topodiag.sweep.judge import judge
 from topodiag.sweep.parts import fault_words, sweep_findings, untold
 from topodiag.sweep.plan import first_round
+from topodiag.sweep.values import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
 
 FABRIC = fabric_of(16, 2)
 FAULTS = {Part("link", "node003", 2): 0.5, Part("gpu", "node012", 6): 0.75}

@@ -12,7 +12,7 @@ from topodiag.cli.options import Command, env_reader, option, options
 from topodiag.words.units import plural, spell_s
 
 if TYPE_CHECKING:
-    from topodiag.model.sweep import SweepPlan
+    from topodiag.sweep.values import SweepPlan
 
 
 @click.command(cls=Command)
@@ -54,11 +54,11 @@ def plan(  # noqa: PLR0917 - one parameter per option
 
     from topodiag.cli.output import write_text  # noqa: PLC0415 - heavy from here on
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
-    from topodiag.model.sweep import Launch  # noqa: PLC0415
     from topodiag.sweep.commands import refuse_arguments, refuse_environment  # noqa: PLC0415
     from topodiag.sweep.places import fabric_from  # noqa: PLC0415
     from topodiag.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
     from topodiag.sweep.planfile import plan_text  # noqa: PLC0415
+    from topodiag.sweep.values import Launch  # noqa: PLC0415
 
     sets = nodelist or tuple(filter(None, [os.environ.get("SLURM_JOB_NODELIST", "")]))
     if launcher == "none":

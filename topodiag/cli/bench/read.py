@@ -11,7 +11,7 @@ from topodiag.cli.options import Command, Printing, options, report_options
 from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
-    from topodiag.model.sweep import SweepJudgement
+    from topodiag.sweep.values import SweepJudgement
 
 
 @click.command(cls=Command)

@@ -15,8 +15,8 @@ from topodiag.cli.params import PLACE
 from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
-    from topodiag.model.sweep import SweepPlan, SweepResult
     from topodiag.sweep.run import Summary
+    from topodiag.sweep.values import SweepPlan, SweepResult
 
 
 @click.command(cls=Command)
@@ -116,7 +116,7 @@ def _show(sweep: SweepPlan, programs: dict[str, str]) -> None:
 
 
 def _end(done: Summary, folder: str, quiet: bool) -> int:
-    from topodiag.model.sweep import State  # noqa: PLC0415
+    from topodiag.sweep.values import State  # noqa: PLC0415
     from topodiag.words.units import plural  # noqa: PLC0415
 
     bad = {state: count for state, count in done.states.items() if state is not State.OK}

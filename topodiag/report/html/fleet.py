@@ -9,12 +9,12 @@ from topodiag.draw.heat import heat_svg, rank
 from topodiag.draw.history import draw_history
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Outlier, Population, Populations, SharedFact, spelled
 from topodiag.model.history import FleetHistory
-from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.fleet.history import tables_of
 from topodiag.report.grid import Cell, Columns, Field, figure
 from topodiag.report.html.interface import Extras, Grid, drawings_of, grid_of
 from topodiag.report.sweep.page import rails_of
 from topodiag.report.words import SIGNS
+from topodiag.sweep.values import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.words.units import few, fold_hosts, fold_labels, percent, spell_gbs
 
 ROWS_SHOWN = 400

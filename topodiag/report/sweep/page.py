@@ -8,12 +8,12 @@ from functools import partial
 
 from topodiag.draw.heat import heat
 from topodiag.model.finding import Input
-from topodiag.model.sweep import Fabric, Fault, JudgedRun, Standing, SweepJudgement, SweepPlan
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import UNKNOWN, Cell, Columns, Field, draw_listed, draw_table
 from topodiag.report.text import Page, Part
 from topodiag.sweep.parts import GAP_ID, SEVERE_SHARE, fault_words, severe, sweep_findings, untold
+from topodiag.sweep.values import Fabric, Fault, JudgedRun, Standing, SweepJudgement, SweepPlan
 from topodiag.words.units import fold_hosts, plural, spell_gbs
 
 _SHOWN_FAULTS = 20
