@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.app.model import machine_of_links
 from topodiag.cost import memory, traffic
 from topodiag.cost.collectives import Link
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_step
-from topodiag.cost.tiers import Machine, find_system, machine
+from topodiag.cost.tiers import Machine, find_system, machine, machine_of_links
 from topodiag.cost.training import fitted_layout, peak_of, price_training, weak_scaling
 from topodiag.model.layout import Layout, LayoutError, dense_order
 

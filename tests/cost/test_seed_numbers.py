@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.tables import examples
-from topodiag.app.model import machine_of_links
 from topodiag.cost import collectives, memory, traffic
 from topodiag.cost.collectives import Link, algbw_gbs, shape, time_us
 from topodiag.cost.hierarchy import Stage, leaders, regimes, total_us
@@ -15,7 +14,7 @@ from topodiag.cost.questions import price_placements, read_measured
 from topodiag.cost.spread import price
 from topodiag.cost.spread import time_us as spread_us
 from topodiag.cost.step import Work, price_step
-from topodiag.cost.tiers import find_system, machine, with_spine
+from topodiag.cost.tiers import find_system, machine, machine_of_links, with_spine
 from topodiag.hardware import catalog
 from topodiag.hardware.compute import peak
 from topodiag.model.layout import Layout

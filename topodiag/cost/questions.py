@@ -34,8 +34,9 @@ class LinkPrice:
         return self.tier.link
 
 
-def price_links(tiers: Sequence[Tier], size: float) -> tuple[LinkPrice, ...]:
-    """One buffer over each tier, against the first of them."""
+def ask_links(size: float, *, machine: Machine | None = None, links: Sequence[Link] = ()) -> tuple[LinkPrice, ...]:
+    """One buffer of `size` bytes over all tiers of the machine, or over the links given, against the first of them."""
+    tiers = machine.tiers if machine is not None else tuple(Tier("given", link, 2, link.gbs) for link in links)
     first = tiers[0].link.time_us(size)
     return tuple(LinkPrice(tier, tier.link.time_us(size), tier.link.time_us(size) / first) for tier in tiers)
 
@@ -167,6 +168,27 @@ def read_measured(placements: Placements, measured_us: float) -> Reading:
     )
 
 
+def ask_collective(
+    machine: Machine,
+    collective: str,
+    size: float,
+    *,
+    placement: tuple[int, int] | None = None,
+    against: tuple[int, int] | None = None,
+    algorithm: str = "auto",
+    measured_us: float | None = None,
+) -> tuple[Placements, Reading | None]:
+    """A collective of `size` bytes under `placement` (nodes, ranks on each; by default one full node) and under
+    `against` (by default one rank per node), and what a measured time speaks for. Raises ModelError for what the model
+    does not know."""
+    first = placement or (1, machine.gpus_per_node)
+    other = against or (first[0] * first[1], 1)
+    # A reducing switch has nothing to do for one rank per node.
+    single = other == first or (against is None and algorithm in {"nvls", "nvls_tree"})
+    placements = price_placements(machine, collective, float(size), (first,) if single else (first, other), algorithm)
+    return placements, read_measured(placements, measured_us) if measured_us is not None else None
+
+
 # --- flat against hierarchical ------------------------------------------------------------------------------
 
 
@@ -209,3 +231,9 @@ def price_hierarchy(machine: Machine, nodes: int, per_node: int) -> Hierarchy:
         ):
             ways.append(AllReduceMethod(name, stages, regimes(flat, stages)))
     return Hierarchy(nodes, per_node, tuple(ways))
+
+
+def ask_hierarchy(machine: Machine) -> Hierarchy:
+    """The same over all GPUs of the machine, grouped by its NVLink domains."""
+    domains = max(machine.gpus // machine.domain, 1)
+    return price_hierarchy(machine, domains, machine.gpus // domains)

@@ -47,8 +47,8 @@ class Tier:
     kind: str
     link: Link
     gpus: int
-    line_gbs: float
-    source: str
+    line_gbs: float = 0.0
+    source: str = "as given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,14 @@ def machine(
         tiers=tuple(tier for tier in (nvlink, pcie, network) if tier is not None),
         assumed=tuple(assumed),
     )
+
+
+def machine_of_links(inside: Link, outside: Link | None, per_node: int, nodes: int) -> Machine:
+    """Nodes of `per_node` ranks that reach each other by `inside`, and other nodes by `outside`."""
+    near = Tier("inside", inside, per_node)
+    far = Tier("network", outside, per_node * nodes) if outside is not None else None
+    tiers = (near,) if far is None else (near, far)
+    return Machine("the links given", nodes, per_node, per_node, near, far, tiers=tiers)
 
 
 def with_spine(flat: Machine, nodes_per_leaf: int, oversubscription: float = 1.0) -> Machine:

@@ -12,10 +12,10 @@ from msgspec import Struct
 from tests.tables import examples
 from tests.valid import assert_valid
 from topodiag.app.case.system import machine_of
-from topodiag.app.model import machine_of_links
 from topodiag.cost.collectives import Link
-from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
+from topodiag.cost.questions import ask_links, price_hierarchy, price_placements, read_measured
 from topodiag.cost.step import Work, price_step
+from topodiag.cost.tiers import machine_of_links
 from topodiag.model.layout import Layout
 from topodiag.report.documents.from_model import plain
 from topodiag.report.model.collective import hierarchy_json, links_json, placements_json
@@ -34,7 +34,7 @@ def valid(made: Struct | dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("machine", [NODES, LINKS], ids=["a system", "links without latency"])
 def test_links_and_hierarchies_are_valid(machine: Any) -> None:
-    valid(links_json(price_links(machine.tiers, 1e6), 10**6, (1, 1 << 20), {"size": 10**6}))
+    valid(links_json(ask_links(1e6, machine=machine), 10**6, (1, 1 << 20), {"size": 10**6}))
     for nodes, per_node in ((4, 8), (1, 8), (4, 1)):
         valid(hierarchy_json(price_hierarchy(machine, nodes, per_node), machine, 1 << 20, (1, 1 << 20), {}))
 

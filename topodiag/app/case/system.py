@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from topodiag.app.case.topology import Topology
     from topodiag.model.node import Node
 
-GIVEN = "as given"
 SYSTEMS = "topodiag explain systems lists the names"
 
 
@@ -96,7 +95,7 @@ def _network_of(
     latency_us = catalog.latency_us("network") or 0.0
     if nics is not None:
         far = nics[0] * nics[1] / 8 / gpus
-        return Tier("network", Link(latency_us, far, "network"), nodes * gpus, far, GIVEN)
+        return Tier("network", Link(latency_us, far, "network"), nodes * gpus, far)
     several = predict_topology(topology, nodes=2)
     between = several.graph(0) if several.accepted else None
     if between is None or not between.channels or between.bw_inter <= 0 or not is_domain:
