@@ -175,7 +175,7 @@ def test_bench_help_has_the_options_of_bench_path():
 
 @pytest.mark.parametrize(("gpu", "shown"), [(False, "Usage: topodiag"), (True, "this machine")])
 def test_alone_it_scans_a_gpu_node_and_helps_elsewhere(gpu, shown, monkeypatch, capsys):
-    monkeypatch.setattr("topodiag.app.here.is_gpu_node", lambda: gpu)
+    monkeypatch.setattr("topodiag.cli.is_gpu_node", lambda: gpu)
     monkeypatch.setattr("topodiag.app.scan.live", lambda **_: Result(nodes=(Node("this machine"),)))
     assert run(cli, []) == 0
     assert shown in capsys.readouterr().out

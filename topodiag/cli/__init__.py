@@ -139,6 +139,11 @@ def _may_be_input(word: str) -> bool:
     return word.startswith("-") or any(sign in word for sign in "./*?[:") or exists(word)
 
 
+def is_gpu_node() -> bool:
+    """Whether a GPU's driver is loaded here: NVIDIA's and AMD's make these once a GPU is there."""
+    return exists("/dev/nvidiactl") or exists("/dev/kfd")
+
+
 class _Program(LazyGroup):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, and the options in one line: the whole help fits 30 lines."""
@@ -151,8 +156,6 @@ class _Program(LazyGroup):
 
     def without_command(self, ctx: click.Context) -> None:
         """On a GPU node `topodiag` is `topodiag scan`; elsewhere it prints the help."""
-        from topodiag.app.here import is_gpu_node  # noqa: PLC0415 - not for the help
-
         if not is_gpu_node():
             click.echo(ctx.get_help())
             ctx.exit()

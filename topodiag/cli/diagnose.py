@@ -61,7 +61,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import printable, verdict, write_report  # noqa: PLC0415
+    from topodiag.cli.output import better_map, printable, verdict, write_report  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     if folder is not None:
@@ -71,11 +71,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     with working(printing):
         result = judge_case(paths, places=places, layout=layout, trained=trained.asked)
     reached.code = verdict(result, printing.fail_on)
-    solved = None
-    if printing.html is not None:
-        from topodiag.app.place import better_placement  # noqa: PLC0415
-
-        solved = better_placement(result, paths)
+    solved = better_map(printing, result, paths)
     made_files: Sequence[Artefact] = ()
     if folder is not None:
         from topodiag.app.artefacts import artefacts  # noqa: PLC0415

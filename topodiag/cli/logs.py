@@ -68,7 +68,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     one_thread()
     from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
-    from topodiag.cli.output import printable, verdict, write_result, write_result_page, write_table  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli import output  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
     for dump in flight:
@@ -77,19 +77,15 @@ def logs(  # noqa: PLR0917 - one parameter per option
     options = LogOptions(workers=workers, dask=dask, layout=layout, flight=flight, save=save, sums=sums)
     with reading(printing, "logs", "judging", "DownloadColumn", "TransferSpeedColumn") as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
-    solved = None
-    if printing.html is not None:
-        from topodiag.app.place import better_placement  # noqa: PLC0415
-
-        solved = better_placement(result, paths, options.layout)
-    result, solved = printable((result, solved), redact=printing.redact)
-    reached.code = verdict(result, printing.fail_on)
-    write_result_page(printing, "logs", result, _draw, solved)
+    solved = output.better_map(printing, result, paths, layout)
+    result, solved = output.printable((result, solved), redact=printing.redact)
+    reached.code = output.verdict(result, printing.fail_on)
+    output.write_result_page(printing, "logs", result, _draw, solved)
     if name := parquet or csv_:
         chosen = table(name)
-        write_table(printing.output, chosen.types, chosen.rows(result), parquet=parquet is not None)
+        output.write_table(printing.output, chosen.types, chosen.rows(result), parquet=parquet is not None)
     else:
-        write_result(result, printing, partial(_draw, views=views))
+        output.write_result(result, printing, partial(_draw, views=views))
 
 
 def _draw(page: Page, result: Result, views: Sequence[str] = ()) -> None:

@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
@@ -20,6 +20,7 @@ from topodiag.writing import replacing
 if TYPE_CHECKING:
     from topodiag.cli.options import Printing
     from topodiag.model.fleet import FleetResult
+    from topodiag.model.layout import Layout
     from topodiag.placement.solve import Solved
     from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras, Sheet
@@ -44,15 +45,14 @@ def opened(path: str | None) -> Iterator[TextIO]:
         yield stream
 
 
-@contextmanager
-def opened_raw(path: str | None) -> Iterator[BinaryIO]:
-    """As `opened`, for bytes."""
+def write_bytes(path: str | None, data: bytes) -> None:
+    """The bytes of a file, as `opened`. Raises InputError."""
     if path is None or path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
         return
     with replacing(path) as raw:
-        yield raw
+        raw.write(data)
 
 
 def write_text(path: str | None, text: str) -> None:
@@ -187,14 +187,21 @@ def write_result_page(
     if printing.html is not None:
         from topodiag.report.html.page import result_sheet  # noqa: PLC0415 - for a page only
 
-        more = None if solved is None else _placed(solved)
+        more = None
+        if solved is not None:
+            from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
+
+            more = solve_extras(solved)
         _write_html(printing.html, result_sheet(command, result, draw, more))
 
 
-def _placed(solved: Solved) -> Extras:
-    from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
+def better_map(printing: Printing, result: Result, paths: Sequence[str], layout: Layout | None = None) -> Solved | None:
+    """The better map of a badly placed job, for a page of HTML alone."""
+    if printing.html is None:
+        return None
+    from topodiag.app.place import better_placement  # noqa: PLC0415
 
-    return solve_extras(solved)
+    return better_placement(result, paths, layout)
 
 
 def verdict(result: Result, fail_on: str) -> int:

@@ -26,18 +26,13 @@ def probe(output: str | None) -> None:
       scp gpu07:gpu07.tar.gz .
       topodiag scan gpu07.tar.gz
     """
+    from topodiag.cli.output import write_bytes  # noqa: PLC0415
     from topodiag.cli.terminal import is_terminal  # noqa: PLC0415
     from topodiag.fleet.collect.archive import archive  # noqa: PLC0415
-    from topodiag.writing import replacing  # noqa: PLC0415
 
-    if output in {None, "-"}:
-        if is_terminal(sys.stdout):
-            raise click.UsageError("The collector is a binary file: write it with -o topodiag-probe.pyz.")
-        sys.stdout.buffer.write(archive())
-        sys.stdout.flush()
-        return
-    path = str(output)
-    with replacing(path) as stream:
-        stream.write(archive())
-    if os.path.isfile(path):
+    path = output or "-"
+    if path == "-" and is_terminal(sys.stdout):
+        raise click.UsageError("The collector is a binary file: write it with -o topodiag-probe.pyz.")
+    write_bytes(path, archive())
+    if path != "-" and os.path.isfile(path):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)

@@ -29,7 +29,7 @@ def picture(source: str, output: str | None) -> None:
       topodiag emit picture fixture:dgx-h100-healthy -o node.png
     """
     from topodiag.app.scan import pictured  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.output import opened_raw, printable  # noqa: PLC0415
+    from topodiag.cli.output import printable, write_bytes  # noqa: PLC0415
     from topodiag.report.emit.picture import titled_picture  # noqa: PLC0415
 
     format_ = _format_of(output)
@@ -43,8 +43,7 @@ def picture(source: str, output: str | None) -> None:
 
         drawn = draw_node(title)
         data = drawn.encode() if format_ == "svg" else _raster(drawn, format_)
-    with opened_raw(output) as stream:
-        stream.write(data)
+    write_bytes(output, data)
 
 
 def _format_of(output: str | None) -> str:
