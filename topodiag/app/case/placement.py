@@ -40,21 +40,9 @@ from topodiag.model.job import Job
 from topodiag.model.job_wires import wires_of
 from topodiag.model.layout import Layout
 from topodiag.model.result import Case
+from topodiag.placement import seats
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
-from topodiag.placement.seats import (
-    DEFAULT_SYSTEM,
-    UNSEEN,
-    RankNodes,
-    assign,
-    by_rule,
-    check_room,
-    keep_free,
-    only_used,
-    rank_nodes_of,
-    ranks_of,
-    take_out,
-)
 from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
 
 MOST_BYTES = 64 << 20
@@ -123,7 +111,7 @@ def _input(path: str, kind: str) -> Input:
 BUILT_IN = "built-in system"
 
 
-def open_cluster(options: PlaceOptions, seen: RankNodes = UNSEEN) -> Cluster:
+def open_cluster(options: PlaceOptions, seen: seats.RankNodes = seats.UNSEEN) -> Cluster:
     """The cluster that the options describe; its nodes are those that were seen where nothing else names them. Raises
     InputError, PlaceError and ModelError."""
     if options.topology or options.bundles:
@@ -137,7 +125,7 @@ def open_cluster(options: PlaceOptions, seen: RankNodes = UNSEEN) -> Cluster:
     return cluster_of_facts(facts, options, seen)
 
 
-def cluster_of_facts(facts: ClusterFacts, options: PlaceOptions, seen: RankNodes = UNSEEN) -> Cluster:
+def cluster_of_facts(facts: ClusterFacts, options: PlaceOptions, seen: seats.RankNodes = seats.UNSEEN) -> Cluster:
     """The cluster of a description that was read. Raises InputError, PlaceError and ModelError."""
     if options.nodelist:
         try:
@@ -158,7 +146,7 @@ def cluster_of_facts(facts: ClusterFacts, options: PlaceOptions, seen: RankNodes
         texts = (*texts, seen.nics_said)
     if facts.format == BUILT_IN and machine.domain == machine.gpus_per_node:
         facts = replace(facts, domain=None)  # what a log shows joins the nodes of any system: joined_by_nvlink
-    rails = facts.rails or rails_of(options.system or facts.system or DEFAULT_SYSTEM, options.nics)
+    rails = facts.rails or rails_of(options.system or facts.system or seats.DEFAULT_SYSTEM, options.nics)
     cluster = cluster_of(facts, machine, rails=rails, oversubscription=options.oversubscription, preface=texts)
     return replace(cluster, usable=_free(cluster, options))
 
@@ -174,7 +162,7 @@ def _described(options: PlaceOptions) -> ClusterFacts:
     return machines if network is None else merged(network, machines)
 
 
-def _built_in(options: PlaceOptions, seen: RankNodes) -> ClusterFacts:
+def _built_in(options: PlaceOptions, seen: seats.RankNodes) -> ClusterFacts:
     hosts = seen.hosts
     count = options.nodes or len(hosts)
     if not count:  # nodes that hold the ranks of the job; 1 where nothing counts them
@@ -218,17 +206,18 @@ def _machine(options: PlaceOptions, facts: ClusterFacts, usual: str) -> tuple[Ma
         machine = machine_of(facts.sample, count, gpu=options.gpu, nics=nics)
         note = f"links are NCCL's model of {facts.sample}, taken for all nodes (--system NAME)"
         return replace(machine, name=facts.system or "the nodes found", assumed=()), (note,)
-    note = f"{facts.name} names no system that topodiag knows: links are those of {DEFAULT_SYSTEM} (--system NAME)"
-    return machine_of(DEFAULT_SYSTEM, count, gpu=options.gpu, nics=nics), (note,)
+    default = seats.DEFAULT_SYSTEM
+    note = f"{facts.name} names no system that topodiag knows: links are those of {default} (--system NAME)"
+    return machine_of(default, count, gpu=options.gpu, nics=nics), (note,)
 
 
 def _free(cluster: Cluster, options: PlaceOptions) -> Bools:
     index = {name: number for number, name in enumerate(cluster.names)}
     slots = cluster.usable
     if options.free:
-        slots = keep_free(options.free, slots, index, read_free(blob_at(options.free)))
+        slots = seats.keep_free(options.free, slots, index, read_free(blob_at(options.free)))
     try:
-        return take_out(slots, index, options.exclude)
+        return seats.take_out(slots, index, options.exclude)
     except NodeSetError as error:
         raise PlaceError(f"--exclude: {error}", hint=f"its nodes are {some_of(cluster.names)}") from None
 
@@ -263,10 +252,10 @@ def open_placement(options: PlaceOptions) -> Placement:
     groups = read_groups(blob_at(options.groups)) if options.groups else ()
     layout = options.layout
     read = _read_layout(options)
-    cluster = open_cluster(options, seen=rank_nodes_of(read.ranks, read.job))
+    cluster = open_cluster(options, seen=seats.rank_nodes_of(read.ranks, read.job))
     source = options.system or options.topology or options.bundles or options.nodes or options.free
     if read.ranks is not None and not (source or read.ranks.whole):
-        cluster = only_used(cluster, read.ranks)
+        cluster = seats.only_used(cluster, read.ranks)
     opened = opened_on(cluster, read, _rank_count(options, groups), options.rule)
     cluster, world, assignment = opened.cluster, opened.world, opened.assignment
     if not cluster.free:
@@ -304,11 +293,11 @@ def opened_on(cluster: Cluster, read: LayoutRead, world: int = 0, rule: str = ""
         cluster = joined_by_nvlink(cluster, read.job)
     if read.ranks is not None:
         cluster = replace(cluster, notes=(*cluster.notes, *read.ranks.notes))
-        assignment = assign(cluster, read.ranks, world)
+        assignment = seats.assign(cluster, read.ranks, world)
     elif rule:
-        assignment = by_rule(cluster, rule, world)
+        assignment = seats.by_rule(cluster, rule, world)
     else:
-        check_room(cluster, world)
+        seats.check_room(cluster, world)
         return Placement(cluster, None, world or cluster.free, read)
     return Placement(cluster, assignment, assignment.ranks, read)
 
@@ -320,9 +309,9 @@ def placement_of(read: LayoutRead, case: Case, *, healthy: bool = False) -> Plac
     system = system_of(case.nodes)
     for facts in case.clusters:
         if set(read.ranks.hosts) <= set(facts.nodes):
-            seen = RankNodes(system=system) if system else UNSEEN
+            seen = seats.RankNodes(system=system) if system else seats.UNSEEN
             return opened_on(cluster_of_facts(facts, PlaceOptions(), seen), read)
-    seen = rank_nodes_of(read.ranks, read.job)
+    seen = seats.rank_nodes_of(read.ranks, read.job)
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
     try:
@@ -356,7 +345,7 @@ def _read_layout(options: PlaceOptions) -> LayoutRead:
     if len(jobs) != 1:
         hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
         raise InputError(options.logs[0], f"holds {len(jobs)} jobs", hint=hint)
-    return LayoutRead(ranks_of(jobs[0], options.logs[0]), jobs[0], declared)
+    return LayoutRead(seats.ranks_of(jobs[0], options.logs[0]), jobs[0], declared)
 
 
 def _foreign(path: str, error: InputError) -> InputError:
