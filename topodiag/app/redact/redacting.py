@@ -32,7 +32,7 @@ T = TypeVar("T")
 _QUOTED = frozenset({"text", "command", "source", "path", "file", "files", "given"})
 """Fields that hold what stood in the evidence, or where it stood; `text` of a price or a cost is a sentence of ours."""
 _OURS = frozenset({"Price", "Cost", "Conflict", "Level"})
-_QUOTED_OF = frozenset({("Declared", "name"), ("Topology", "name")})
+_QUOTED_OF = frozenset({("DeclaredRanks", "name"), ("Topology", "name")})
 _KEPT = frozenset({"sha256", "check"})
 """Fields that are shown as they are."""
 _PLAIN = frozenset({int, float, bool, bytes, type(None)})

@@ -67,7 +67,7 @@ class OfReport(Redactor):
 
 
 _RUN = regex(RUN)
-_DATA = ("app/**/*.toml", "checks/**/*.toml", "hardware/*.toml", "verdict/*.toml", "words/*.toml")
+_DATA = ("app/**/*.toml", "checks/**/*.toml", "hardware/*.toml", "model/*.toml", "verdict/*.toml", "words/*.toml")
 
 
 @lru_cache(maxsize=1)
