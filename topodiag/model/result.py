@@ -103,9 +103,6 @@ class Clock:
     how: str = ""
 
 
-_FRAME = ("the node boots", "the node is captured", "init of ")
-
-
 @dataclass(frozen=True, slots=True)
 class Moment:
     """One event. `time` is seconds of the epoch on the case's axis (skew taken out), None where the source has no time;
@@ -123,7 +120,7 @@ class Moment:
     @property
     def frames(self) -> bool:
         """Whether it only frames a job and tells of no fault: a boot, a capture, an init."""
-        return self.what.startswith(_FRAME)
+        return self.what.startswith(("the node boots", "the node is captured", "init of "))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ _OPTIONS = {
     Kind.BUNDLE: "bundles",
 }  # fmt: skip
 """The option that reads a file, by what it is first of all."""
-_CLUSTERS = (Kind.CLUSTER, Kind.KUBERNETES)
 _LOGS = (Kind.NCCL_LOG, Kind.SAVED_FACTS, Kind.PARQUET)
 
 
@@ -72,7 +71,7 @@ def _option(piece: Piece, logged: set[str]) -> str:
     may hold records."""
     if piece.kind is Kind.RESULT and _holds_map(piece.path):
         return "map"
-    if piece.kind in _OPTIONS or piece.is_any(_CLUSTERS):
+    if piece.kind in _OPTIONS or piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):
         return _OPTIONS.get(piece.kind, "topology")
     is_log = piece.is_any(_LOGS) or (piece.kind in (Kind.TEXT, Kind.JOB_OUTPUT) and piece.root in logged)
     return "logs" if is_log else ""

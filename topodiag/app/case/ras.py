@@ -226,12 +226,10 @@ def asked(
     answers, inputs, silent = live_answers(places, asking or Asking(), tell)
     if not answers and not case.inputs:
         words = "".join(f" ({silence.why.partition(': ')[2]})" for silence in silent if "`" in silence.why)
-        raise InputError(places[0], f"answers, and says nothing of a communicator{words}", hint=NOT_YET)
+        hint = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"
+        raise InputError(places[0], f"answers, and says nothing of a communicator{words}", hint=hint)
     gaps = (*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND))
     return replace(case, jobs=with_ras(case.jobs, answers), inputs=(*case.inputs, *inputs), not_observed=gaps)
-
-
-NOT_YET = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"
 
 
 _T = TypeVar("_T")

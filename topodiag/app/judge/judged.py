@@ -55,9 +55,6 @@ def judged_nodes(case: Case, earlier: ReadNode | None = None, path: str = "") ->
     return told(judged_result(case, outcomes, unexplained=troubles(case.nodes, outcomes)))
 
 
-BASIS = "capture given"
-
-
 def _since(nodes: Sequence[Node], earlier: ReadNode, path: str) -> tuple[Outcome, ...]:
     """What the checks of a history say of the nodes of which `earlier` is a capture, by their GPUs and network cards,
     else by name. Raises InputError where it is of none of them, or was made later."""
@@ -73,7 +70,7 @@ def _since(nodes: Sequence[Node], earlier: ReadNode, path: str) -> tuple[Outcome
                 hint = f"topodiag scan {path} --since the other one"
                 what = f"was captured on {before.day}, later than what is scanned ({now.day})"
                 raise InputError(path, what, hint=hint)
-            node_histories.append(pair(before, now, BASIS))
+            node_histories.append(pair(before, now, "capture given"))
     if not node_histories:
         names = fold_hosts([node.host for node in nodes])
         raise InputError(

@@ -153,8 +153,6 @@ def _faults_of(bundles: Sequence[str], job: Job | None) -> dict[str, tuple[str, 
 SHOWN = 4
 """Lines that place ranks, of a finding about where they sit."""
 NOT_PLACED = "where ranks are meant to sit"
-HIGH = Confidence.HIGH
-NOT_PRICED = "what a cause takes of a training step"
 
 
 class TrainingError(TopodiagError):
@@ -195,7 +193,7 @@ def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJo
             raise
         except TopodiagError as error:
             if case.sizes is not None:
-                missing.append(NotObserved(NOT_PRICED, str(error)))
+                missing.append(NotObserved("what a cause takes of a training step", str(error)))
     outcomes, unplaced = seats(case, trained)
     return PlacedJobs(tuple(steps), tuple(outcomes), tuple(dict.fromkeys((*missing, *unplaced))))
 
@@ -316,8 +314,8 @@ def _shown(finding: Finding, job: Job) -> Finding:
     """The finding at the job that it is of, with the lines of its log that place the ranks."""
     ranks = [rank for rank in finding.where.ranks or sorted(job.by_rank) if rank in job.by_rank]
     placed = [line for rank in ranks if (line := job.by_rank[rank].origin) is not None]
-    sure = min((group.role_sure for group in job.communicators if group.role_sure > Confidence.LOW), default=HIGH)
+    sure = min([Confidence.HIGH, *(comm.role_sure for comm in job.communicators if comm.role_sure > Confidence.LOW)])
     where, confidence = replace(finding.where, jobs=(job.name,)), min(finding.confidence, sure)
-    severity = finding.severity if sure is HIGH else min(finding.severity, Severity.WARNING)
+    severity = finding.severity if sure is Confidence.HIGH else min(finding.severity, Severity.WARNING)
     evidence = finding.evidence or tuple(placed[:SHOWN])
     return replace(finding, where=where, severity=severity, confidence=confidence, evidence=evidence)
