@@ -132,7 +132,7 @@ def _alive(intake: Intake) -> Case:
 def _lacks(read: Sequence[TextRead], count: int) -> str:
     """What `count` texts lack to judge anything of them. An exception that a program caught, or a last line of
     an error, may be trouble."""
-    quiet = not any(text.last is not None or any(map(_MAY_BE_TROUBLE.search, text.lines)) for text in read)
+    quiet = not any(text.last or _MAY_BE_TROUBLE.search("\n".join(text.lines).lower()) for text in read)
     lacks = f"no line of NCCL, a GPU{', a link or known trouble' if quiet else ' or a link'}"
     if any(text.progress for text in read):
         return lacks
