@@ -277,12 +277,15 @@ def _rows_of(
     below = [row for item in value.values() for row in _rows_of(item, (*names, *component), lines, depth + 1)]
     if below:
         yield from below
-    elif columns_of(list(held)):
-        called = " ".join(dict.fromkeys((*names, *component)))
+        return
+    columns, called = columns_of(list(held)), " ".join(dict.fromkeys((*names, *component)))
+    if columns and (called or not _OF_AGENTS.issuperset(columns.values())):
         rest = {key: cell for key, cell in held.items() if words_of_name(key, MAX_NAME) not in _COMPONENTS}
         yield {"component": called, **rest}, _line_with(list(held.values()), lines)
 
 
+_OF_AGENTS = frozenset({tables.VERDICT, tables.ILL, tables.WELL})
+"""What says nothing without a component or words: any program may print that something succeeded."""
 _COMPONENTS = frozenset({"component", "name", "check", "check name", "checker", "item", "test", "component class"})
 
 
