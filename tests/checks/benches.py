@@ -52,12 +52,13 @@ Given = dict[str, Any]
 
 def of_row(given: Given) -> Benchmark:
     """A benchmark as a row of a table tells it: the bandwidth `at` some sizes of the usual sweep, or `only` at these,
-    `times` of all that; fields of its `run`; the `latency` of its fit; fields of what is `expected`, or "null"; other
-    keywords of `benchmark`."""
+    `times` of all that; fields of its `run`, "null" for None; the `latency` of its fit; fields of what is `expected`,
+    or "null"; other keywords of `benchmark`."""
     parts = dict(given)
     busbw = _by_size(parts.pop("only")) if "only" in given else GROWING | _by_size(parts.pop("at", {}))
     times = parts.pop("times", 1.0)
-    run = sweep({size: gbs * times for size, gbs in busbw.items()}, **parts.pop("run", {}))
+    own = {name: None if value == "null" else value for name, value in parts.pop("run", {}).items()}
+    run = sweep({size: gbs * times for size, gbs in busbw.items()}, **own)
     if (latency := parts.pop("latency", None)) is not None:
         parts["fit"] = Fit() if latency == "null" else Fit(latency_us=latency)
     if (expected := parts.pop("expected", None)) is not None:

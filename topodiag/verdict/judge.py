@@ -176,7 +176,13 @@ def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:
         known["PID"] = str(own[0].pid)
     for name, value in known.items():  # the finding's own sizes; of one GPU or one rank, its number
         steps = [step.replace(name, value) for step in steps]
-    return tuple(steps)
+    return tuple(map(_for_all_hosts, steps))
+
+
+def _for_all_hosts(step: str) -> str:
+    """Settings before `mpirun` as its options: it does not hand its environment to other hosts."""
+    settings, launcher, rest = step.partition("mpirun ")
+    return launcher + "".join(f"-x {setting} " for setting in settings.split()) + rest if launcher else step
 
 
 def _in_words_of_scheduler(commands: tuple[str, ...], finding: Finding, scene: Scene) -> tuple[str, ...]:

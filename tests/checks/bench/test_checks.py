@@ -13,6 +13,7 @@ from tests.checks.wanted import Wanted, expect, shown
 from tests.tables import examples
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
+from topodiag.checks.shared.bench_text import same_run
 from topodiag.checks.shared.phrases import phrases
 from topodiag.evidence.nccl_tests import read_file
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, Fit, Hypothesis, Timing
@@ -64,7 +65,15 @@ DIP = GROWING | {64 * MIB: 120.0}
 
 def test_a_size_with_a_fraction_is_an_option_of_nccl_tests() -> None:
     finding = only(judge("BEN003", benchmark(sweep(GROWING | {12562575360: 30.0}))))
-    assert finding.confirm == (("LOW", "8G"), ("HIGH", "11.7G"))
+    assert finding.confirm[0] == ("-b LOW -e HIGH", "-b 8G -e 11.7G")
+
+
+@examples("run", "command")
+def test_a_command_of_a_page_measures_the_same_run_again(run: Given, command: str) -> None:
+    page = "all_reduce_perf -b 1G -e 2G -g 8"
+    for name, value in same_run(of_row({"run": run}).run, "-b 1G -e 2G"):
+        page = page.replace(name, value)
+    assert page == command
 
 
 def test_a_size_that_is_slow_in_one_block_only_is_noise() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import BenchCheck
-from topodiag.checks.shared.bench_text import place, size_text, title
+from topodiag.checks.shared.bench_text import place, same_run, size_text, title
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark, BenchRun
@@ -71,6 +71,7 @@ class RunFailed(BenchCheck, id="BEN006"):
             observed=f"{run.errors[0][:200]} ({place(judged)})",
             fix=fix if any(fix) else self.steps("log it"),
             evidence=lines,
+            confirm=same_run(run),
         )
 
 
@@ -135,8 +136,8 @@ class WrongResults(BenchCheck, id="BEN004"):
         Run the same command with -c 1 -n 1 -w 0. Halve the GPUs until one pair, NIC or GPU is left, then look at it:
         nvidia-smi -q -d ECC,ROW_REMAPPER
         dmesg | grep -i xid
-        NCCL_P2P_DISABLE=1 all_reduce_perf -c 1 -g 2            right results now: the fault is in P2P
-        NCCL_NET_GDR_LEVEL=LOC all_reduce_perf -c 1 -g 2        right results now: the fault is in GPUDirect RDMA
+        NCCL_P2P_DISABLE=1 all_reduce_perf -b 1M -e 1G -f 2 -g 8      right results now: P2P is at fault
+        NCCL_NET_GDR_LEVEL=LOC all_reduce_perf -b 1M -e 1G -f 2 -g 8    right results now: GPUDirect RDMA is at fault
 
     How to fix
         Take the GPU, NIC or node out that the halving leaves. Peer access broken: ACS or IOMMU in the way (PCI004).
@@ -169,4 +170,5 @@ class WrongResults(BenchCheck, id="BEN004"):
             observed=f"{len(wrong)} of {checked} rows wrong, {run.out_of_bounds or 0} out of bounds ({place(judged)})",
             cost="no result of these ranks can be trusted",
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
+            confirm=same_run(run, "-b 1M -e 1G", [row.size for row in wrong]),
         )

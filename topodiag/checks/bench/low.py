@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from topodiag.checks.interface import Advice, BenchCheck
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.bench_text import measured, place, size_text, title
+from topodiag.checks.shared.bench_text import measured, place, same_run, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT, Benchmark, Expectation, Hypothesis
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -16,6 +16,9 @@ from topodiag.words.units import grouped, in_gbs, percent, spell_gbs, spell_us
 
 FEWEST = 3
 """Sizes below which a sweep is no fit: one slow size may be an accident, but not one at less than half."""
+
+AGAIN = 5
+"""The greatest sizes of a run which the command to confirm it measures again."""
 
 LIKELY = 0.4
 """Likelihood from which a cause is named in the message."""
@@ -93,6 +96,7 @@ class BandwidthLow(BenchCheck, id="BEN001"):
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
             evidence=(benchmark.run,),
+            confirm=same_run(benchmark.run, "-b 1G -e 16G", [size for size, _ in measured(benchmark.run)[-AGAIN:]]),
         )
 
 
@@ -141,8 +145,8 @@ class LatencyFloorHigh(BenchCheck, id="BEN002"):
         latency for them. Runs whose operations overlap (aggregated iterations) or are replayed as graphs.
 
     How to confirm
-        all_reduce_perf -b 8 -e 4K -f 2 -n 1000
-        NCCL_DEBUG=INFO all_reduce_perf -b 8 -e 4K -f 2      `via NET/Socket` or `via SHM` where RDMA or P2P should be
+        all_reduce_perf -b 8 -e 4K -f 2 -g 8 -n 1000
+        NCCL_DEBUG=INFO all_reduce_perf -b 8 -e 4K -f 2 -g 8   `via NET/Socket`, `via SHM`: not RDMA, not P2P
         top                                                  the cores that the ranks use
 
     How to fix
@@ -175,6 +179,7 @@ class LatencyFloorHigh(BenchCheck, id="BEN002"):
             f"{title(run)} takes {spell_us(floor)} for the smallest sizes, {times:.0f} times what the links need",
             observed=f"{spell_us(floor)} up to {SMALL} B ({place(benchmark)})",
             evidence=(small[0].origin or run.origin,),
+            confirm=same_run(run),
             confidence=Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM,
         )
         return self.any_of(benchmark, [finding])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from topodiag.checks.interface import BenchCheck
-from topodiag.checks.shared.bench_text import measured, place, size_text, title
+from topodiag.checks.shared.bench_text import measured, place, same_run, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Expectation
 from topodiag.model.finding import Cost, Outcome, Severity
@@ -70,10 +70,10 @@ class SweepDips(BenchCheck, id="BEN003"):
         shows as well.
 
     How to confirm
-        all_reduce_perf -b LOW -e HIGH -f 1.2 -n 100      repeat around the size of the dip
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING all_reduce_perf -b LOW -e HIGH -f 1.2    algorithm and protocol by size
-        NCCL_PROTO=^LL128 all_reduce_perf -b LOW -e HIGH -f 1.2
-        NCCL_ALGO=Ring all_reduce_perf -b LOW -e HIGH -f 1.2
+        all_reduce_perf -b LOW -e HIGH -f 1.2 -g 8 -n 100      repeat around the size of the dip
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING all_reduce_perf -b LOW -e HIGH -f 1.2 -g 8   by size what runs
+        NCCL_PROTO=^LL128 all_reduce_perf -b LOW -e HIGH -f 1.2 -g 8
+        NCCL_ALGO=Ring all_reduce_perf -b LOW -e HIGH -f 1.2 -g 8
 
     How to fix
         At a switch: a tuner plugin (ncclTuner) or its configuration for the size range; NCCL_ALGO or NCCL_PROTO by
@@ -99,7 +99,7 @@ class SweepDips(BenchCheck, id="BEN003"):
         varies = _varies(run.rows)
         switch = "" if varies else _switch(benchmark.expected, dip)
         share = 1 - dip.low / dip.peak
-        low, high = size_text(dip.before), size_text(dip.after[0] if dip.after else dip.size)
+        around = dip.before, dip.after[0] if dip.after else dip.size
         why = f", where NCCL may go over to {switch}" if switch else varies
         finding = self.finding(
             self.where(benchmark.run.hosts),
@@ -109,8 +109,8 @@ class SweepDips(BenchCheck, id="BEN003"):
             severity=_severity(dip),
             observed=f"{in_gbs(dip.low)} at {size_text(dip.size)} ({place(benchmark)})",
             expected=f"at least {in_gbs(dip.peak * DEEP)}: {size_text(dip.before)} has {spell_gbs(dip.peak)}",
-            fix=self._steps(dip, switch, low, high),
-            confirm=[("LOW", _as_option(low)), ("HIGH", _as_option(high))],
+            fix=self._steps(dip, switch, *map(size_text, around)),
+            confirm=same_run(run, "-b LOW -e HIGH", around),
             cost=Cost(dip.peak - dip.low, share, f"at sizes around {size_text(dip.size)}"),
             evidence=tuple(row.origin for row in run.rows if row.size == dip.size) or (run.origin,),
         )
@@ -120,11 +120,6 @@ class SweepDips(BenchCheck, id="BEN003"):
         algorithm, _, protocol = switch.partition("/")
         cliff, other = "a cliff" if dip.after is None else "", "another protocol" if protocol else ""
         return self.steps("repeat there", cliff, other, low=low, high=high, algorithm=algorithm, protocol=protocol)
-
-
-def _as_option(size: str) -> str:
-    """`11.7G` of `11.7 GiB`, as nccl-tests reads a size (`parsesize` of common.cu)."""
-    return size.removesuffix("iB").replace(" ", "")
 
 
 def _end(dip: Dip) -> str:
@@ -224,7 +219,7 @@ class IterationsJitter(BenchCheck, id="BEN007"):
         rank, which in place has nothing to do. Neither -I 1 nor both blocks: not applicable.
 
     How to confirm
-        all_reduce_perf -b 64M -e 1G -f 2 -n 200 -I 1    the same again, and on other nodes
+        all_reduce_perf -b 64M -e 1G -f 2 -g 8 -n 200 -I 1    the same again, and on other nodes
         nvidia-smi -q -d CLOCK,PERFORMANCE -l 1          on the nodes, while it runs
 
     How to fix
@@ -263,6 +258,7 @@ class IterationsJitter(BenchCheck, id="BEN007"):
             f" {len(timed)} sizes",
             observed=observed,
             evidence=[row for *_, row in slow],
+            confirm=same_run(run, "-b 64M -e 1G", [row.size for *_, row in slow]),
         )
         return self.any_of(judged, [finding])
 

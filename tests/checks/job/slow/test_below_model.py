@@ -103,6 +103,12 @@ def test_a_kind_of_communicators_that_reaches_a_third_of_what_its_machines_shoul
     assert finding.cost.gbs_lost == pytest.approx(EXPECTED * 2 / 3, rel=0.15)
 
 
+def test_what_confirms_it_is_the_same_operation_on_the_same_hosts() -> None:
+    again = [("all_reduce_perf", "mpirun -np 16 -H n0:8,n1:8 all_gather_perf"), ("-b 64M -e 4G", "-b 64M -e 64M")]
+    low = comm(100.0, collective="AllGather", size=1 << 26)
+    expect(judged(low), confirm=again, fix="run all_gather_perf on n0, n1 *")
+
+
 @examples("communicators", "status", "why", "machines", "logged")
 def test_what_a_communicator_reaches_is_judged(
     *,

@@ -10,6 +10,7 @@ from math import fsum
 from statistics import median
 
 from topodiag.checks.interface import JobCheck, hosts_word
+from topodiag.checks.shared.bench_text import as_option, launched, program_of
 from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
@@ -152,15 +153,17 @@ class BelowModel(JobCheck, id="JOB015"):
         part = comparison.part_gbs
         what = f"{comparison.size.collective} of {spell_bytes(comparison.size.bytes)}"
         who = names.label(comparison.comm)
-        hosts = list(dict.fromkeys(member.host for member in comparison.comm.members.values()))
+        ranks = Counter(member.host for member in comparison.comm.members.values())
+        program, size = program_of(comparison.size.collective), as_option(comparison.size.bytes)
         return self.finding(
-            self.where(hosts if len(hosts) <= MOST_NAMED else ()),
+            self.where(list(ranks) if len(ranks) <= MOST_NAMED else ()),
             self.advice(
                 "below model",
                 part=in_gbs(part),
                 expected_gbs=in_gbs(comparison.expected_gbs),
                 shared=f", shared by {comparison.sharing} communicators" if comparison.sharing > 1 else "",
-                hosts=hosts_word(hosts),
+                hosts=hosts_word(list(ranks)),
+                program=program,
             ),
             f"{what} reaches {percent(comparison.gbs / part)} of what {comparison.machine} should: {who} has"
             f" {in_gbs(comparison.gbs)} in its best calls",
@@ -172,6 +175,7 @@ class BelowModel(JobCheck, id="JOB015"):
             ),
             evidence=[next(iter(comparison.comm.members.values()))],
             coverage=Coverage(comparison.hosts_seen, comparison.hosts, "nodes captured"),
+            confirm=[("all_reduce_perf", launched(program, ranks)), ("-b 64M -e 4G", f"-b {size} -e {size}")],
             confidence=Confidence.MEDIUM if comparison.hosts_seen == comparison.hosts else Confidence.LOW,
         )
 

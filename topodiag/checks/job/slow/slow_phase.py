@@ -11,6 +11,7 @@ from statistics import median
 
 from topodiag.checks.interface import JobCheck, hosts_in, hosts_with, hosts_word, rank_word
 from topodiag.checks.job.slow.inspector import Names, Place
+from topodiag.checks.shared.bench_text import as_option, program_of
 from topodiag.checks.shared.job.text import logged, world_of
 from topodiag.lazy import dataclass
 from topodiag.model.diagnostics import StepWaits
@@ -136,6 +137,7 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
         several, labels = plural(len(slow), "communicator"), [names.label(communicator.comm) for communicator in slow]
         verb = "takes" if len(slow) == 1 else "take"
         groups = f"{few(labels, 3)} {verb} {worst.times:.1f} times as long as {plural(worst.siblings, 'peer')}"
+        size = as_option(calls.bytes)
         between_nodes = worst.comm.nnodes > 1
         if len(who) == 1:
             message = f"{_subject(who[0], nics, between_nodes=between_nodes)} slows {several}: {groups}"
@@ -159,6 +161,7 @@ class SlowPartOfJob(JobCheck, id="JOB011"):
             cost=Cost(lost, 1 - 1 / worst.times, f"{in_gbs(lost)} of bus bandwidth in these communicators"),
             evidence=who,
             confidence=Confidence.MEDIUM if exact else Confidence.LOW,
+            confirm=[("all_reduce_perf", program_of(calls.collective)), ("-b 64M -e 1G", f"-b {size} -e {size}")],
         )
 
 
