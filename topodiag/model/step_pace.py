@@ -282,7 +282,7 @@ def says_pace(pace: Pace) -> tuple[str, ...]:
     if pace.resized >= 0:
         texts.append(f"batch or sequence changes at step {pace.resized}: only steps of one size are compared")
     if series.smoothed:
-        texts.append("read from a progress bar, whose rate is a mean over past steps")
+        texts.append(f"read from the progress bar `{series.bar}`, whose rate is a mean over past steps")
     return tuple(texts)
 
 

@@ -113,15 +113,15 @@ class Steps(Sequence[Step]):
 @dataclass(frozen=True, slots=True)
 class StepSeries:
     """The steps of one start of one training, in the order of the log. `unit` is `s` for seconds a step, or a rate:
-    `tokens/s`, `samples/s`, `TFLOP/s`. `rank` -1 and `host` "" where nothing names them. `smoothed`: each value is a
-    mean over steps before it."""
+    `tokens/s`, `samples/s`, `TFLOP/s`. `rank` -1 and `host` "" where nothing names them. `bar`: the
+    words before the progress bar that was read and how much it counts, `train: 200`, "" where lines were read."""
 
     source: str
     steps: Sequence[Step]
     unit: str = "s"
     rank: int = -1
     host: str = ""
-    smoothed: bool = False
+    bar: str = ""
 
     def column(self, name: str) -> Sequence[float]:
         """A field of all steps, NaN where it is None."""
@@ -129,6 +129,11 @@ class StepSeries:
             return self.steps.columns[name]
         values = (getattr(step, name) for step in self.steps)
         return [nan if value is None else value for value in values]
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether each value is a mean over steps before it."""
+        return bool(self.bar)
 
     @property
     def who(self) -> str:

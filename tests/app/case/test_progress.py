@@ -119,6 +119,7 @@ LONG = {
     "TOOK": "step {} took 1.0 s",
     "LATER": "step {} took 9.0 s",
     "STEPPED": "step {}0 | loss 0.{} | 200 tokens/s",
+    "BARS": "{}%|## | {}0/200 [00:10<00:10,  1.00s/it]",
     "SHORT": "step {}0/2000 | loss 0.{}",
     "ROWS": "row {} of the table of graphs was read and written",
     "BATCHES": "generated a batch for the next index",

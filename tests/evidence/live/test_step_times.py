@@ -74,7 +74,7 @@ def test_series_of_steps_of_a_log(log: list[Any], kind: Kind | None, series: lis
             "numbers": [step.number for step in each.steps],
             "ends": [each.steps[0].number, each.steps[-1].number],
             "values": sorted({step.value for step in each.steps}),
-            "unit": each.unit, "rank": each.rank, "host": each.host, "smoothed": each.smoothed,
+            "unit": each.unit, "rank": each.rank, "host": each.host, "smoothed": each.smoothed, "bar": each.bar,
         }
         for each in read_steps(text, "run.log")
     ]  # fmt: skip

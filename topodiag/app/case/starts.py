@@ -14,6 +14,7 @@ from string import ascii_letters
 from topodiag.evidence.signatures.literals import Finder, Window
 from topodiag.evidence.signatures.wrappers import unwrap
 from topodiag.lazy import regex
+from topodiag.words.own_data import patterns
 
 _MOST_LINES, _MOST_HEADS = 20, 4
 """Lines at the begin of a text among which heads are looked for, and heads that are."""
@@ -23,7 +24,9 @@ _MOST_BETWEEN = 2
 """Warnings between the two lines of a head."""
 _LEAST_LETTERS, _MOST_LINE = 8, 400
 """Of a line of a head: one with fewer letters stands in a text by chance."""
-_FELL = b"Traceback (most recent call last)"
+_FELL, _FULL = b"Traceback (most recent call last)", b"100%|"
+BAR = patterns("app/case/texts", "lines")["bar"]
+"""A bar of tqdm (format_meter of tqdm/std.py): what it has counted, and of how many."""
 _TIME = regex(rb"\d+(?:[-/:.,T ]\d+){2,}")
 _PASSING = regex(
     rb"(?i)warn|error|traceback|  File \"|exception|^\s*[|+#=*-]|^(?:\[[^\]]{1,40}\]:?)? {4}"
@@ -41,6 +44,8 @@ class Starts:
     def __init__(self) -> None:
         self._lines: list[set[int]] = []
         self._fell: list[int] = []
+        self._full: dict[str, int] = {}
+        """The line of the first full bar, by how many it counts."""
 
     def last(self, ended: Iterable[int], done: int = 0) -> int:
         """The line on which the last launch began, 0 where the text shows one; `ended` are lines on which processes
@@ -55,6 +60,18 @@ class Starts:
         count = min(heads[0], sorted(heads)[len(heads) // 2]) if heads else 0
         return lines[-count] if 0 < count < len(lines) else 0
 
+    def counts_anew(self, line: str, done: int) -> bool:
+        """Whether a text ends with this line in a bar of as many as one that was full when work was `done`: the same
+        work goes on with other settings. A bar of another length is of an evaluation, and one that was taken off the
+        screen has only blanks behind it."""
+        *_, bar = (None, *BAR.finditer(line.rpartition("\r")[2]))
+        return bar is not None and bar[1] != bar[2] and self._full.get(bar[2], done) < done
+
+    def _fill(self, window: Window, place: int) -> None:
+        bar = BAR.match(window.data[place : place + _MOST_LINE].decode("utf-8", "replace"))
+        if bar is not None and bar[1] == bar[2]:
+            self._full.setdefault(bar[2], window.line_of(place))
+
     def seen(self, windows: Iterable[Window]) -> Iterator[Window]:
         """The same windows, in which the heads are looked for on their way."""
         heads: list[_Head] = []
@@ -62,11 +79,13 @@ class Starts:
         for window in windows:
             if known is None:
                 heads = _heads(window.data)[:_MOST_HEADS]
-                known = Finder([_FELL, *(head.words for head in heads)])
+                known = Finder([_FELL, _FULL, *(head.words for head in heads)])
                 self._lines = [head.lines for head in heads]
             for place, number in window.owned(known.hits(window.data)):
-                if number:
-                    heads[number - 1].meet(window, place)
+                if number > 1:
+                    heads[number - 2].meet(window, place)
+                elif number:
+                    self._fill(window, place)
                 elif len(self._fell) < _MOST_ENDS:
                     self._fell.append(window.line_of(place))
             yield window

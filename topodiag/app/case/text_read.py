@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from topodiag.app.case.starts import Starts
+from topodiag.app.case.starts import BAR, Starts
 from topodiag.evidence.intake.pieces import Intake, Piece, blocks_of
 from topodiag.evidence.nccl_log.grammar import ends as text_ends
 from topodiag.evidence.nccl_log.grammar.ends import facts_of
@@ -20,11 +20,9 @@ from topodiag.model.job import Event
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.verdict.state import STEP_OF
 from topodiag.words.colours import without_colours
-from topodiag.words.own_data import patterns
 
 _BEGAN, _DONE = "progress.began", "progress.done"
 """Lines that a program or its launcher prints once: when it starts, and when its work is done."""
-_FULL_BAR = patterns("app/case/texts", "lines")["full_bar"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,11 @@ def read_text(intake: Intake, piece: Piece) -> TextRead:
     progress = tuple(line for line in counted if line.kind not in (_BEGAN, _DONE))
     is_cut = bool(tail) and not tail.endswith(b"\n")
     raised = frozenset(texts[at].strip() for at in handled)
-    word = text_ends.above_epilogue(bare, len(bare) - 1)
-    own_word = (above + word + 1, bare[word])
-    return TextRead(progress, is_cut, began, starts, done, own_word, last, lines, raised, text_ends.logs_of(texts))
+    at = text_ends.above_epilogue(bare, len(bare) - 1)
+    word = (above + at + 1, bare[at])
+    bar = max((row for row in range(at, len(bare)) if "%|" in bare[row]), default=at)  # it is indented below 100 %
+    done = 0 if above + bar >= done and starts.counts_anew(bare[bar], done) else done
+    return TextRead(progress, is_cut, began, starts, done, word, last, lines, raised, text_ends.logs_of(texts))
 
 
 def _is_last_step(line: Progress) -> bool:
@@ -84,7 +84,7 @@ def _is_last_step(line: Progress) -> bool:
 
 def is_full_bar(line: str, step: int | None) -> bool:
     """Whether a line is the bar of all steps of a training (tqdm's), of which `step` was the last."""
-    return (bar := _FULL_BAR.search(line)) is not None and int(bar[1]) == step
+    return (bar := BAR.search(line)) is not None and bar[1] == bar[2] and int(bar[2]) == step
 
 
 def _last_event(

@@ -191,9 +191,10 @@ def _bar(line: str) -> StepLine | None:
     value = number_of(match["rate"])
     if not value:
         return None
+    name = (match[1] or "").strip()[:40]
     elapsed = clock_s(match["hours"], match["minutes"], match["seconds"])
     values = {"s": value if match["unit"] == "s/it" else 1 / value, ELAPSED: elapsed}
-    return StepLine(int(match[2]), int(match[3]), values, bar=f"{(match[1] or '').strip()[:40]} {match[3]}")
+    return StepLine(int(match[2]), int(match[3]), values, bar=f"{name}: {match[3]}" if name else match[3])
 
 
 def clock_s(hours: str | bytes | None, minutes: str | bytes, seconds: str | bytes) -> float:

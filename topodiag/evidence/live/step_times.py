@@ -202,7 +202,7 @@ def _series(source: str, rank: int, host: str, starts: Iterable[_Start]) -> Iter
     """Those of a rank that are long enough."""
     for start in starts:
         if (chosen := _unit(start)) is not None and len(start.in_unit(chosen)) >= MIN_STEPS:
-            yield StepSeries(source, start.steps(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
+            yield StepSeries(source, start.steps(chosen, source), chosen, rank, host, start.bar)
 
 
 def _is_of_work(starts: Iterable[_Start], longest: Callable[[], float]) -> bool:
@@ -295,13 +295,15 @@ def _is_clock(start: _Start) -> bool:
 
 
 def _without_others(series: list[StepSeries], starts: Iterable[_Start]) -> tuple[StepSeries, ...]:
-    """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations. None
-    where bars of many lengths count more than twice as much as the longest: each counts another data set."""
+    """Without bars where lines tell of steps, and of bars the last that counts as much as the one that came furthest:
+    shorter ones are evaluations, one as long is a later run, under way perhaps. None where bars of many lengths count
+    more than twice as much as the longest: each counts another data set."""
     lines = [series for series in series if not series.smoothed]
     if lines:
         return tuple(lines)
     lengths = {start.total for start in starts if start.bar}
     if len(lengths) > _MOST_LENGTHS and sum(lengths) > 2 * max(lengths):
         return ()
-    most = max((series.steps[-1].number for series in series), default=0)
-    return tuple(series for series in series if series.steps[-1].number == most)[-1:]
+    by_reach = sorted(series, key=lambda series: series.steps[-1].number)
+    longest = {series.bar.rpartition(" ")[2] for series in by_reach[-1:]}
+    return tuple(series for series in series if series.bar.rpartition(" ")[2] in longest)[-1:]
