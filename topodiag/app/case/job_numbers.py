@@ -16,7 +16,7 @@ from topodiag.words.own_data import patterns
 from topodiag.words.units import grouped
 
 _OF_NAMES = patterns("app/case/texts", "names")
-JOB_LINE = patterns("app/case/texts", "lines")["job"]
+_JOB_LINE = patterns("app/case/texts", "lines")["job"]
 
 
 def without_streams(paths: Iterable[str]) -> dict[str, str]:
@@ -49,7 +49,7 @@ def by_number(job: Job) -> tuple[Job, ...]:
     texts = dict.fromkeys((*job.files, *map(file_of, job.events)))
     if len(texts) < 2:
         return (job,)
-    reported = {file_of(event): line[1] for event in job.events if (line := JOB_LINE.search(event.text)) is not None}
+    reported = {file_of(event): number for event in job.events if (number := reported_job(event))}
     number_of = {file: job_number(file) or reported.get(file, "") for file in texts}
     files = grouped((number_of[file], file) for file in job.files)
     events = grouped((number_of[file_of(event)], event) for event in job.events)
@@ -103,6 +103,11 @@ def file_of(event: Event) -> str:
     return event.origin.source if event.origin is not None else ""
 
 
+def reported_job(event: Event) -> str:
+    """The number of the scheduler's job that a line of an end is of, "" where it names none."""
+    return match[1] if (match := __JOB_LINE.search(event.place or event.text)) is not None else ""
+
+
 def line_of(event: Event) -> int:
     """The line on which an event stands, 0 where that is not known."""
     return event.origin.line or 0 if event.origin is not None else 0
@@ -116,8 +121,10 @@ def without(events: Sequence[Event], others: Sequence[Event]) -> tuple[Event, ..
 
 def runs_of(events: Sequence[Event], teardown: int) -> tuple[tuple[Event, ...], ...]:
     """The events of one text by the jobs of a scheduler that ended in it, all of one where it ended fewer than two;
-    those of the `teardown` lines below an end are of that job."""
-    lines = ((JOB_LINE.search(event.text), line_of(event)) for event in sorted(events, key=line_of))
-    ends = sorted({match[1]: line for match, line in lines if match is not None}.values())[:-1]
-    runs = grouped((bisect_left(ends, line_of(event) - teardown), event) for event in events)
+    those of the `teardown` lines below an end are of that job, but for a report, which comes when all have ended."""
+    below = (
+        (reported_job(event), line_of(event), 0 if event.place else teardown) for event in sorted(events, key=line_of)
+    )
+    ends = sorted({number: line + lines for number, line, lines in below if number}.values())[:-1]
+    runs = grouped((bisect_left(ends, line_of(event)), event) for event in events)
     return tuple(tuple(runs[at]) for at in sorted(runs)) or ((),)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from topodiag.app.case.job_numbers import (
-    JOB_LINE,
     by_number,
     file_of,
     line_of,
     named,
+    reported_job,
     runs_of,
     without,
     without_streams,
@@ -265,7 +265,7 @@ def _past_ends(job: Job, read: Mapping[str, TextRead]) -> list[int]:
     alive = max((line.last.line or 0 for line in job.progress if line.number >= LEAST_PROGRESS), default=0)
     calls = [line_of(event) for event in job.events if _is_call(event)]
     ends = {line_of(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
-    numbers = {line: number[1] for line, event in ends.items() if (number := JOB_LINE.search(event.text)) is not None}
+    numbers = {line: number for line, event in ends.items() if (number := reported_job(event))}
     last_number = numbers.get(max(numbers, default=0), "")
     summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
     # What the launcher prints below the head of its summary is of the launch that ended.

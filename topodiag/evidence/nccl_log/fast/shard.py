@@ -45,6 +45,9 @@ _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 _LARGE = 1 << 63
 _NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
 NOTHING, UNDECIDED = -1, -2
+_REPORT, _REPORT_ENDS = b"Subject: Job ", (b" Exited", b"Exited ")
+"""How the subject of the report begins that LSF appends to the output of a job, how it ends where the job failed, and
+how its last line on that begins."""
 
 
 class Messages:
@@ -130,6 +133,7 @@ class Shard:
         self.messages = Messages(self.texts)
         self.contexts = Contexts()
         self._file = self._base = self._lines = self._records = self._understood = 0
+        self._report = ""
         self._threads: dict[tuple[int, scan_rows.ThreadKey], int] = {}
         """Index of a thread by its file and its name, which may stand in other files, too."""
         self._slow: list[scan_rows.SlowRecord] = []
@@ -149,7 +153,7 @@ class Shard:
         self._named: list[tuple[str, Columns]] = []
 
     def begin_file(self, file: int, base: int) -> None:
-        self._file, self._base, self._lines = file, base, 0
+        self._file, self._base, self._lines, self._report = file, base, 0, ""
 
     def end_file(self, size: int, lines: int = 0) -> None:
         """`lines`: those that no block held."""
@@ -180,9 +184,14 @@ class Shard:
 
     def read_line(self, raw: bytes, line: int) -> None:
         """One physical line of the block that is read by itself."""
+        if raw.startswith(_REPORT) and raw.rstrip().endswith(_REPORT_ENDS[0]):
+            self._report = f"the report of job {raw[len(_REPORT) :].partition(b':')[0].decode('ascii', 'replace')}"
+        place = self._report  # reports below one output end with equal lines: each belongs to its own
         for index, (key, rows, understood) in enumerate(scan_rows.rows_of_line(raw)):
             self.count(understood is not None, understood is True)
+            rows = [(name, {**row, "place": place} if place and name == "event" else row) for name, row in rows]
             self._slow.append((line, index, self._thread(key), rows))
+        self._report = "" if raw.startswith(_REPORT_ENDS[1]) else place
 
     def stamps(self, fronts: list[bytes]) -> Ints:
         """Bits of the seconds that stand in what precedes ` NCCL INFO `."""
