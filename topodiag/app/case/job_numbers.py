@@ -105,7 +105,7 @@ def file_of(event: Event) -> str:
 
 def reported_job(event: Event) -> str:
     """The number of the scheduler's job that a line of an end is of, "" where it names none."""
-    return match[1] if (match := __JOB_LINE.search(event.place or event.text)) is not None else ""
+    return match[1] if (match := _JOB_LINE.search(event.place or event.text)) is not None else ""
 
 
 def line_of(event: Event) -> int:

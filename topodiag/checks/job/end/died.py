@@ -149,7 +149,8 @@ def _ended(own: Sequence[Event], how: str) -> str:
     the job or a process."""
     named = (event.details.get("unit", "") for event in own if event.details["how"] == how)
     if units := list(dict.fromkeys(filter(None, named))):
-        kind = plural(len(units), "pod" if how == "no room" else "job").partition(" ")[2]
+        is_pod = how == "no room" or any(event.place.startswith("pod ") for event in own)
+        kind = plural(len(units), "pod" if is_pod else "job").partition(" ")[2]
         return f"{kind} {few(units)}"
     return "the job" if how in _OF_JOB else "a process"
 

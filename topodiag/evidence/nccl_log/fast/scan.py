@@ -38,6 +38,8 @@ _TORN = (b"\x1b", b"\0")
 """What may stand inside of words, and is taken out of a line before it is read."""
 _TAKEN_OUT = np.frombuffer(b"\x1b\0\r", dtype=np.uint8)
 """The same, and what may stand at the end of a line."""
+_KUBE_EVENTS = (b"  Warning ", b"  Normal ")
+"""How a line of the events of `kubectl describe` begins: the head of its section names the object, not the line."""
 _LENGTHS = np.array([len(part) for part in SPEAKS])
 
 
@@ -217,7 +219,8 @@ class _Scan:
         lines = np.flatnonzero(self.odd & (self.ends > self.starts))
         lines = lines[self._speak(lines)]
         for text, line in zip(self.block.texts(self.starts[lines], self.ends[lines]), lines.tolist(), strict=True):
-            self.shard.read_line(text, line)
+            is_listed = text.startswith(_KUBE_EVENTS)
+            self.shard.read_line(text, line, _pod_above(self.block.raw, int(self.starts[line])) if is_listed else "")
         self.odd[:] = False
 
     def _speak(self, lines: Positions) -> Flags:
@@ -230,6 +233,14 @@ class _Scan:
         edges = np.cumsum(self.ends[lines] - self.starts[lines] + 1, dtype=np.int32)
         edges[-1] -= 1  # no newline follows the last one
         return _speaking(text, np.append(np.int32(0), edges))
+
+
+def _pod_above(text: bytes, at: int) -> str:
+    """The pod in whose section of `kubectl describe` a place lies, `pod train-3`; "" for another object, or none."""
+    begin = max(text.rfind(edge + b"Name: ", 0, at) for edge in (b"\n", b"\0"))  # zeros stand around a block
+    name, _, below = text[begin + 7 : at].partition(b"\n")
+    is_pod = begin >= 0 and below.startswith(b"Namespace: ")
+    return f"pod {name.strip().decode('utf-8', 'replace')}" if is_pod else ""
 
 
 def _speaking(text: bytes, edges: npt.NDArray[np.int32]) -> Flags:

@@ -182,16 +182,16 @@ class Shard:
     def _thread(self, key: scan_rows.ThreadKey) -> int:
         return self._threads.setdefault((self._file, key), len(self._threads))
 
-    def read_line(self, raw: bytes, line: int) -> None:
-        """One physical line of the block that is read by itself."""
+    def read_line(self, raw: bytes, line: int, section: str = "") -> None:
+        """One physical line of the block that is read by itself; `section` is what the part of its text is about."""
         if raw.startswith(_REPORT) and raw.rstrip().endswith(_REPORT_ENDS[0]):
             self._report = f"the report of job {raw[len(_REPORT) :].partition(b':')[0].decode('ascii', 'replace')}"
-        place = self._report  # reports below one output end with equal lines: each belongs to its own
+        place = section or self._report  # reports below one output end with equal lines: each belongs to its own
         for index, (key, rows, understood) in enumerate(scan_rows.rows_of_line(raw)):
             self.count(understood is not None, understood is True)
             rows = [(name, {**row, "place": place} if place and name == "event" else row) for name, row in rows]
             self._slow.append((line, index, self._thread(key), rows))
-        self._report = "" if raw.startswith(_REPORT_ENDS[1]) else place
+        self._report = "" if raw.startswith(_REPORT_ENDS[1]) else self._report
 
     def stamps(self, fronts: list[bytes]) -> Ints:
         """Bits of the seconds that stand in what precedes ` NCCL INFO `."""

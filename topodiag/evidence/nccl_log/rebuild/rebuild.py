@@ -328,6 +328,8 @@ class _Builder:
     def _event(self, rows: Table, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
         kind, secondary, details = events.classify(level, text)
+        place = rows.word("place", row)
+        pod = {"unit": place[4:]} if place.startswith("pod ") else {}
         rank = -1
         if level == "APP":
             rank = events.rank_of(label, text)
@@ -336,8 +338,8 @@ class _Builder:
         ts, last = float(rows["ts"][row]), float(rows["last_ts"][row])
         return Event(
             kind=kind, text=text, host=self.processes.host[owner] if owner >= 0 else "",
-            pid=self.processes.pid[owner] if owner >= 0 else -1, rank=rank, place=rows.word("place", row), label=label,
+            pid=self.processes.pid[owner] if owner >= 0 else -1, rank=rank, place=place, label=label,
             ts=None if math.isnan(ts) else ts, last_ts=None if math.isnan(last) else last,
-            count=int(rows["count"][row]), level=level, secondary=secondary, details=dict(details),
+            count=int(rows["count"][row]), level=level, secondary=secondary, details={**pod, **dict(details)},
             origin=self.frame.origin(rows, row, text[:MAX_QUOTE]),
         )  # fmt: skip
