@@ -33,7 +33,7 @@ def bus_id(gpu: int) -> str:
 
 @cache
 def _hca(index: int) -> Hca:
-    return Hca(index, f"mlx5_{index}", 1, "IB", 400_000, f"/sys/devices/pci0000:{index:02x}/mlx5_{index}", True,
+    return Hca(index, f"mlx5_{index}", 1, "IB", 400_000, True,
                origin(f"NET/IB : Using [{index}]mlx5_{index}:1/IB", 10))  # fmt: skip
 
 

@@ -14,7 +14,7 @@ NODE_STATE = "state of the node: for checks of limits, of lost or held-down GPUs
 PRINTED = "NCCL's own figure or word, kept beside what is predicted: a case quotes it"
 KEPT = {
     **dict.fromkeys(["bios", "memory_utilization", "power_w", "vbios"], COMPARED),
-    **dict.fromkeys(["comm_id", "gids", "lid", "pci_path", "scheduler"], IDENTITY),
+    **dict.fromkeys(["comm_id", "gids", "lid", "scheduler"], IDENTITY),
     **dict.fromkeys(["compute_mode", "distribution", "huge_pages", "max_mtu", "max_speed_mbps", "memlock_bytes",
                      "numa_balancing", "persistence", "recovery_action", "shm_bytes"], NODE_STATE),
     **dict.fromkeys(["max_gbs", "per_peer", "total_gbs"], PRINTED),

@@ -39,7 +39,6 @@ class Hca:
     port: int = 1
     link_layer: str = ""
     speed_mbps: int | None = None
-    pci_path: str = ""
     gdr: bool | None = None
     origin: Origin | None = None
     gdr_origin: Origin | None = None

@@ -86,10 +86,7 @@ def test_lines_that_tell_of_one_device_are_devices_and_no_messages() -> None:
     long = "NET/IB: [1] mlx5_1:uverbs1:1/RoCE provider=Mlx5 speed=400000 context=0x7f00 pciPath=/sys/devices/b ar=1"
     (job,) = jobs(text([head + long, *LOGS[0]]))
     process = job.processes[0]
-    assert [(hca.name, hca.speed_mbps, hca.pci_path) for hca in process.hcas] == [
-        ("mlx5_0", None, ""),
-        ("mlx5_1", 400000, "/sys/devices/b"),
-    ]
+    assert [(hca.name, hca.speed_mbps) for hca in process.hcas] == [("mlx5_0", None), ("mlx5_1", 400000)]
     assert {hca.origin.text for hca in process.hcas if hca.origin} == {LOGS[0][4].removeprefix(head)}
     assert process.origin.text == long
     assert not process.said("hca")

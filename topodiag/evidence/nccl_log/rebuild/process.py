@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from sys import intern
 
 import numpy as np
 
@@ -54,12 +53,11 @@ def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]
     if not listed[0]:  # an excerpt without the list: what is said of each device stands for it
         ports = tuple(nic if nic.name == port else replace(nic, index=-1, name=port) for port, nic in gdr.items())
         return ports, _virtual(ports, named)
-    details: dict[str, tuple[int | None, str]] = {
-        row[0]: row[1:] for kind, text, *_ in texts if kind == "hca" and (row := _hca(text)) is not None
-    }
+    long = (_LIKE["hca_long"].search(text) for kind, text, *_ in texts if kind == "hca")
+    speeds = {match[2]: int(match[5]) for match in long if match is not None}
     none = Hca(-1, "")
     ports = tuple(
-        Hca(hca.index, hca.name, hca.port, hca.link_layer, *details.get(hca.name, (None, "")),
+        Hca(hca.index, hca.name, hca.port, hca.link_layer, speeds.get(hca.name),
             gdr.get(hca.name, none).gdr, listed[1], gdr.get(hca.name, none).gdr_origin)
         for hca in _hcas(listed[0])
     )  # fmt: skip
@@ -102,13 +100,6 @@ def _of_ports(nic: Hca, ports: Sequence[Hca]) -> Hca:
     speeds = [port.speed_mbps for port in own if port.speed_mbps is not None]
     speed = nic.speed_mbps or (sum(speeds) if speeds and len(speeds) == len(own) else None)
     return replace(own[0] if own else nic, index=nic.index, name=nic.name, speed_mbps=speed)
-
-
-@lru_cache(maxsize=65536)
-def _hca(text: str) -> tuple[str, int, str] | None:
-    """Name, speed in Mb/s and path of a device. Processes print the same paths with pointers of their own beside."""
-    match = _LIKE["hca_long"].search(text)
-    return (match[2], int(match[5]), intern(match[6] or "")) if match is not None else None
 
 
 @lru_cache(maxsize=4096)
