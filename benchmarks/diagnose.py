@@ -30,8 +30,9 @@ import make_log  # noqa: E402
 
 from fixtures.generate import bundle  # noqa: E402
 from fixtures.generate.incidents.jobs import bench  # noqa: E402
-from fixtures.generate.machine import Machine, digest  # noqa: E402
+from fixtures.generate.machine import Machine  # noqa: E402
 from fixtures.generate.machines.dgx_h100 import dgx_h100  # noqa: E402
+from fixtures.generate.parts import digest  # noqa: E402
 
 JOB, CLUSTER = 64, 2048
 """Nodes of the two cases."""

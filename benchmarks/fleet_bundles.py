@@ -15,8 +15,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from fixtures.generate import bundle  # noqa: E402
-from fixtures.generate.machine import Machine, digest  # noqa: E402
+from fixtures.generate.machine import Machine  # noqa: E402
 from fixtures.generate.machines.dgx_h100 import RAILS, dgx_h100  # noqa: E402
+from fixtures.generate.parts import digest  # noqa: E402
 from fixtures.generate.wiring import take_down  # noqa: E402
 
 BASE = "dgx-XXXXX"

@@ -47,7 +47,7 @@ _LONGEST = (
         "test_fixtures_replay.py",
     ),
     *("evidence/nccl_log/tables/test_saved.py", "evidence/nccl_log/fast/test_scan.py", "fleet/collect/test_slurm.py"),
-    *("nccl/search/test_search.py", "expect/test_as_built.py", "fleet/test_ingest.py"),
+    *("nccl/search/test_search.py", "expect/test_as_built.py", "expect/test_published.py", "fleet/test_ingest.py"),
     *("nccl/test_corpus_jobs.py", "test_incident_properties.py", "cli/test_scan.py", "test_corpus_incidents.py"),
     *("evidence/nccl_xml/test_source.py", "app/test_bench.py", "test_less_evidence.py"),
     *("probes/test_command.py", "evidence/intake/test_fixtures.py"),

@@ -4,9 +4,10 @@
 from dataclasses import replace
 
 from fixtures.generate import products
-from fixtures.generate.machine import Machine, NetDev
+from fixtures.generate.machine import Machine
 from fixtures.generate.machines import vm
 from fixtures.generate.machines.common import GENOA, GPU_MODULES, OFF, RUNNING, SPR, two_sockets
+from fixtures.generate.parts import NetDev
 from fixtures.generate.wiring import gpu, loopback, nic
 from tests.healthy_parts import A100_40, CX4LX_VF, CX6_VF, EFA, below_switch, cloud_nic, join_all
 

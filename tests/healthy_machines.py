@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fixtures.generate import bundle, products, wiring
-from fixtures.generate.machine import Fabric, Machine, NetDev, Numa
+from fixtures.generate.machine import Machine
 from fixtures.generate.machines import dgx_h100 as dgx
 from fixtures.generate.machines import four_way, hgx_a100
 from fixtures.generate.machines.common import (
@@ -19,6 +19,7 @@ from fixtures.generate.machines.common import (
     RUNNING,
     two_sockets,
 )
+from fixtures.generate.parts import Fabric, NetDev, Numa
 from tests.healthy_clouds import aws_g6e, aws_g6e_48, aws_p5, azure_a100, gcp_a3_mega
 from tests.healthy_parts import (
     A100_PCIE,

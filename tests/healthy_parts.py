@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from fixtures.generate import products
-from fixtures.generate.machine import Machine, Nic, NicProduct
+from fixtures.generate.machine import Machine
 from fixtures.generate.machines.common import EXITED, GPU_MODULES, PEERMEM, RDMA_MODULES, RUNNING, SPR, two_sockets
+from fixtures.generate.parts import Nic, NicProduct
 from fixtures.generate.wiring import endpoint, gpu, join_through_switches, loopback, plain_nic, root_port, switch
 
 SWITCH = ["ffffffff:ff:ff.0"]
