@@ -75,8 +75,7 @@ def same_run(run: BenchRun, options: str = "", sizes: Collection[int] = ()) -> l
         return [*pairs, ("all_reduce_perf", program)]
     texts = [run.parameters.get(name, "") for name in ("nThread", "nGpus")]
     threads, gpus = (int(text) if text.isdecimal() else 1 for text in texts)
-    ranks = (
-        Counter(device.host for device in run.devices) if len(run.devices) == run.nranks else Counter({"": run.nranks})
-    )
+    hosts = [device.host for device in run.devices]
+    ranks = Counter(hosts) if len(hosts) == run.nranks else Counter({"": run.nranks})
     own = f"-g {gpus}" if threads == 1 else f"-t {threads} -g {gpus}"
     return [*pairs, ("-g 8", own), ("all_reduce_perf", launched(program, ranks, max(threads * gpus, 1)))]
