@@ -71,9 +71,14 @@ def read_text(intake: Intake, piece: Piece) -> TextRead:
     raised = frozenset(texts[at].strip() for at in handled)
     at = text_ends.above_epilogue(bare, len(bare) - 1)
     word = (above + at + 1, bare[at])
-    bar = max((row for row in range(at, len(bare)) if "%|" in bare[row]), default=at)  # it is indented below 100 %
+    bar = _last_bar(bare, at)
     done = 0 if above + bar >= done and starts.counts_anew(bare[bar], done) else done
     return TextRead(progress, is_cut, began, starts, done, word, last, lines, raised, text_ends.logs_of(texts))
+
+
+def _last_bar(texts: Sequence[str], last: int) -> int:
+    """The last line with a bar, which is indented below 100 %, at or below the last one that is a program's own."""
+    return max((row for row in range(last, len(texts)) if "%|" in texts[row]), default=last)
 
 
 def _is_last_step(line: Progress) -> bool:
