@@ -29,21 +29,21 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = {
-    "": 79_389,
-    "app": 3_776,
-    "checks": 15_855,
-    "cli": 2_799,
-    "evidence": 19_801,
-    "model": 4_424,
-    "report": 6_378,
+    "": 78_563,
+    "app": 3_717,
+    "checks": 15_387,
+    "cli": 2_787,
+    "evidence": 19_620,
+    "model": 4_274,
+    "report": 6_372,
 }
 """Code lines of the package and of its rooms that have a budget of their own: no blank line, comment or docstring, nor
 the string under a constant that documents it. So counted the package had 103,929 lines when the aim of 62,000 was set,
 and `evidence` 32,286."""
 
-MOST_PATTERNS = 261
-MOST_PATTERNS_OF_CHECKS = 37
-MOST_FILES_OF_EVIDENCE = 149
+MOST_PATTERNS = 187
+MOST_PATTERNS_OF_CHECKS = 28
+MOST_FILES_OF_EVIDENCE = 146
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 1
 """Budgets of the package: what it has today. A change lowers them; one that raises any says in its commit what for."""
