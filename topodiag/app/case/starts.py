@@ -64,8 +64,8 @@ class Starts:
         """Whether a text ends with this line in a bar of as many as one that was full when work was `done`: the same
         work goes on with other settings. A bar of another length is of an evaluation, and one that was taken off the
         screen has only blanks behind it."""
-        *_, bar = (None, *(BAR.finditer(line.rpartition("\r")[2]) if self._full else ()))
-        return bar is not None and bar[1] != bar[2] and self._full.get(bar[2], done) < done
+        bars = list(BAR.finditer(line.rpartition("\r")[2])) if self._full else []
+        return bool(bars) and bars[-1][1] != bars[-1][2] and self._full.get(bars[-1][2], done) < done
 
     def _fill(self, window: Window, place: int) -> None:
         bar = BAR.match(window.data[place : place + _MOST_LINE].decode("utf-8", "replace"))
